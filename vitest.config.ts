@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 
 /** Tests that measure time: whatever runs beside them would be measured too. */
 const TIMED = [
-  "test/attacks/event-loop.test.ts",
+  "test/attacks/{a2a-listing,event-loop}.test.ts",
   "test/cli/plan.test.ts",
   "test/contract/{lane-runner-properties,output-contract,sqlite-file,verifier,verifier-commands,query-times}.test.ts",
   "test/core/{arbiter-many-claims,contracts-hostile,give-way,many-questions,matches-pattern}.test.ts",

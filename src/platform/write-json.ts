@@ -22,10 +22,13 @@ interface Writing {
   chars: number;
 }
 
-/** Writes a value like `JSON.stringify`, in parts that follow each other; yields after each. */
-export function* writeJson(value: unknown): Generator<undefined, readonly string[]> {
+/**
+ * Writes a value like `JSON.stringify`, in parts that follow each other; yields after each. `levels`: how deep members of
+ * large values are written one by one.
+ */
+export function* writeJson(value: unknown, levels = LEVELS): Generator<undefined, readonly string[]> {
   const writing: Writing = { written: [], pieces: [], chars: 0 };
-  yield* write(writing, value, LEVELS);
+  yield* write(writing, value, levels);
   endSlice(writing);
   return writing.written;
 }
@@ -44,10 +47,10 @@ function* write(writing: Writing, value: unknown, levels: number): Generator<und
 const isSmall = (value: object): boolean => countCharsLeft(value, SMALL_CHARS_MAX) >= 0;
 
 /**
- * Returns how many of the characters a value leaves, less than none where it is larger. It is run for every value of every
- * answer: pairs of names and members would take longer than writing them.
+ * Returns about how many of the characters a value leaves, less than none where it is larger. It is run for every value
+ * of every answer: pairs of names and members would take longer than writing them.
  */
-function countCharsLeft(value: unknown, chars: number): number {
+export function countCharsLeft(value: unknown, chars: number): number {
   const left = chars - CHARS_PER_VALUE;
   if (typeof value === "string") return left - value.length;
   if (typeof value !== "object" || value === null) return left;

@@ -7,6 +7,7 @@ import type {
   AnswerRequest,
   QuestionAnswered,
 } from "../agents/coordination/runtime/questions/question-requests.ts";
+import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { ANSWER_PATH } from "./answer-path.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
@@ -54,7 +55,7 @@ function createWebhookChannel(
   const config = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
   if (!config) return undefined;
   const { answerBaseUrl } = escalations;
-  const answerUrl = answerBaseUrl && `${answerBaseUrl.replace(/\/+$/u, "")}${ANSWER_PATH}/${name}`;
+  const answerUrl = answerBaseUrl && `${dropTrailingSlashes(answerBaseUrl)}${ANSWER_PATH}/${name}`;
   const parts = { name, config, clock: systemClock, logger, ...(answerUrl && { answerUrl }) };
   return {
     notify: async (notice) =>

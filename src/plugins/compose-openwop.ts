@@ -16,6 +16,7 @@ import type { AgentSource } from "../agents/coordination/contracts/workflows/age
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
+import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
 import { composeWorkflows, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
@@ -139,7 +140,7 @@ async function faceOf(
     tokens,
     rateLimit: RATE,
     quotas: config.openwop.quotas,
-    pathPrefix: new URL(baseUrl).pathname.replace(/\/+$/, ""),
+    pathPrefix: dropTrailingSlashes(new URL(baseUrl).pathname),
     advertised: {
       ...DEFAULTS,
       confidenceEscalationFloor: config.gates.decisionFloor,

@@ -215,6 +215,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "infra/otlp": {
+    folders: "core/std",
     types: "core/telemetry",
     packages:
       "@opentelemetry/api @opentelemetry/exporter-trace-otlp-proto @opentelemetry/resources @opentelemetry/sdk-trace",

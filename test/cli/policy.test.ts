@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { recordQuestions, REPORT, SPAWNS } from "./recorded-questions.ts";
@@ -136,7 +137,26 @@ describe("policy test", () => {
     const { stdout: text } = await runPolicy("test", lax, "--ledger", nameLedger());
     expect(text).toContain("would    the result counts");
     expect(text).toContain("Not tested, because the log does not hold what they decide on: lanes.");
-    expect(text).toContain(`Left out, because \`replay\` says that their logs differ: ${REPORT}.`);
+    expect(text).toContain(
+      `Left out, because their logs are damaged or \`replay\` says that they differ: ${REPORT}.`,
+    );
+  });
+
+  test.each([
+    ["cannot be read", "update event set payload = '{}' where sequence = 2"],
+    ["lacks an event", "delete from event where sequence = 2"],
+  ])("goes on past a coordination whose log %s, and names it", async (damage, sql) => {
+    const ledger = folder.file(`${damage}.sqlite`);
+    await recordQuestions(ledger);
+    forge(ledger, `${sql} and run_key = (select run_key from run where run_id = '${SPAWNS}')`);
+    const lax = writePack("lax", "settings: {gates: {confidenceThreshold: 0.3}}");
+    const { stdout, exitCode } = await runPolicy("test", lax, "--ledger", ledger, "--json");
+    expect(exitCode).toBe(0);
+    const { coordinations, unreadable } = JSON.parse(stdout) as Tested;
+    expect(unreadable.toSorted()).toEqual([REPORT, SPAWNS].toSorted());
+    expect(coordinations).toBeGreaterThan(unreadable.length);
+    const { stdout: text } = await runPolicy("test", lax, "--ledger", ledger);
+    expect(text).toContain(SPAWNS);
   });
 
   test("counts spawns against the budget of the pack, and is sure of the first one alone", async () => {

@@ -11,11 +11,13 @@ import {
   type LedgerCopy,
 } from "../../src/plugins/copy-ledger-between.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
-import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import { openRun, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { fillLedger } from "./filled-ledger.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
 import { createOlderLedger } from "./older-ledger.ts";
+import { NOW } from "./workflow-store-tested.ts";
 
 /** A source with something in every table, and an empty place for its copy. */
 interface Scene extends AsyncDisposable {
@@ -42,6 +44,19 @@ async function change(place: string, work: (store: OpenedLedger) => Promise<unkn
   await store.close();
 }
 
+async function prune({ pruning }: OpenedLedger, name: string): Promise<void> {
+  const page = await pruning.page({
+    before: Number.MAX_SAFE_INTEGER,
+    limit: 100,
+    beforeMs: (NOW + 1) as EpochMs,
+  });
+  const { runs } = await pruning.remove(
+    page.filter(({ runId }) => runId === runIdOf(name)),
+    { newest: page[0]?.ordinal ?? 0, familyOf: (runId) => runId },
+  );
+  expect(runs).toBe(1);
+}
+
 const ignoreProgress = (): void => undefined;
 
 function copy(
@@ -52,7 +67,7 @@ function copy(
 }
 
 /** Copies until this step, counted from 1, and no further. True when there was such a step. */
-async function interruptCopy(scene: Scene, step: number): Promise<boolean> {
+async function interruptCopy(scene: Pick<Scene, "from" | "to">, step: number): Promise<boolean> {
   const interruption = new CoordinationError("LEDGER_CLOSED", "interrupted");
   let steps = 0;
   try {
@@ -147,6 +162,30 @@ describe.each(DIRECTIONS)("a copy from a %s to a %s", (fromKind, toKind, firstSt
     await expect(openAnyLedger(scene.to)).rejects.toMatchObject({ code: "LEDGER_INCOMPLETE" });
     expect((await copy(scene)).isResumed).toBe(true);
     await expectEqual(scene);
+  });
+
+  it.each([
+    ["its first run", "first"],
+    ["a run between others", "ended-one"],
+  ])("cannot go on where its source was pruned of %s since, and says so", async (_what, name) => {
+    await using scene = await createScene(toKind, fromKind);
+    await using target = await createScene(fromKind, toKind);
+    // The place of the one that is still empty.
+    const copied = { from: scene.to, to: target.to };
+    await change(copied.from, async (store) => {
+      const { author, request } = openRun("first");
+      await store.append(request);
+      await store.append(appendEnd(author));
+      await fillLedger(store);
+    });
+    expect(await interruptCopy(copied, 3)).toBe(true);
+    await change(copied.from, (store) => prune(store, name));
+    await expect(copy(copied)).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringMatching(/was pruned since .+ copy into an empty place$/u) as string,
+    });
+    using folder = createTempFolder();
+    expect((await copy({ from: copied.from, to: folder.file("fresh") })).isResumed).toBe(false);
   });
 
   it("cannot be appended to by a process that had opened the empty place before", async () => {

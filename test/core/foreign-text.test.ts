@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readResult } from "../../src/agents/coordination/runtime/workflow-host/agents/agent-result.ts";
 import {
@@ -6,6 +8,8 @@ import {
   readUnfenced,
 } from "../../src/agents/coordination/std/foreign-text.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { openWopBaseUrl } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
+import { listSourceFiles, SRC } from "../architecture/read-imports.ts";
 
 /** Returns how long the work takes, in milliseconds. */
 function measureMs(work: () => unknown): number {
@@ -65,5 +69,21 @@ describe("slashes at the end of a text", () => {
     const slashes = "/".repeat(100_000);
     expect(measureMs(() => dropTrailingSlashes(`${slashes}x`))).toBeLessThan(100);
     expect(measureMs(() => resolvePeerAddress(`https://a.example/${slashes}x`, ""))).toBeLessThan(500);
+  });
+
+  const PLACE = { config: {}, env: {} };
+
+  it("of an operator's address take no longer either", () => {
+    const baseUrl = `https://a.example${"/".repeat(100_000)}x`;
+    expect(measureMs(() => openWopBaseUrl(baseUrl, PLACE))).toBeLessThan(100);
+    expect(openWopBaseUrl("https://a.example/b//", PLACE)).toBe("https://a.example/b");
+  });
+
+  it("are dropped by no pattern, which tries again at each of them", () => {
+    const files = listSourceFiles().filter((file) => file.endsWith(".ts"));
+    const found = files.filter((file) =>
+      readFileSync(join(SRC, file), "utf8").includes(String.raw`replace(/\/+$/`),
+    );
+    expect(found).toEqual([]);
   });
 });

@@ -6,9 +6,10 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { step } from "../core/plan-scene.ts";
 import { ENDED_PLAN, FORKED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "../cli/recorded-plan.ts";
-import { recordQuestions } from "../cli/recorded-questions.ts";
+import { recordQuestions, SPAWNS } from "../cli/recorded-questions.ts";
 import { forge } from "../cli/forge.ts";
 import { fillLedger } from "../page/filled-ledger.ts";
+import { forge as forgeDamage } from "../support/ledger-fixtures-damage.ts";
 import { createAuthor, openingOf, openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import {
   createManualClock,
@@ -207,6 +208,23 @@ describe("what was appended", () => {
     const counted = await scene.count();
     expect(counted["coordination_metrics_unreadable_total"]).toBeGreaterThan(0);
     expect(counted).toMatchObject({ 'coordination_opened_total{origin="observed"}': 1 });
+  });
+
+  it.each([
+    ["cannot be read", "update event set payload = '{}' where sequence = 2"],
+    ["lacks an event", "delete from event where sequence = 2"],
+  ])("has the open questions of the others where one log %s", async (_what, sql) => {
+    await recordQuestions(path);
+    const readQuestions = async (): Promise<number> => {
+      await using scene = await openMetrics(path);
+      const name = "coordination_open_questions";
+      return (await scene.read()).get(name)?.samples.get(name) ?? Number.NaN;
+    };
+    const before = await readQuestions();
+    forgeDamage(path, `${sql} and run_key = (select run_key from run where run_id = '${SPAWNS}')`);
+    const after = await readQuestions();
+    expect(after).toBeGreaterThan(0);
+    expect(after).toBeLessThan(before);
   });
 });
 

@@ -9,6 +9,7 @@ import {
   type Resource,
 } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
+import { dropTrailingSlashes } from "../../agents/coordination/std/foreign-text.ts";
 import type { Span, SpanPlace } from "../../agents/coordination/telemetry/span.ts";
 
 export interface OtlpOptions {
@@ -58,7 +59,7 @@ export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS 
 
 /** The address of a collector is a base; some give that of the traces itself. */
 function formatTracesUrl(endpoint: string): string {
-  const base = endpoint.replace(/\/+$/u, "");
+  const base = dropTrailingSlashes(endpoint);
   return base.endsWith(TRACES_PATH) ? base : `${base}/${TRACES_PATH}`;
 }
 

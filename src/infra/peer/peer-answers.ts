@@ -5,8 +5,10 @@ import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflows
 import type { PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
 
 const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);
-/** Goes into paths; the two that are left out would lead elsewhere. */
-const runId = name.refine((text) => text !== "." && text !== "..");
+/** Goes into paths; the two that are left out would lead elsewhere, and no path has half of a surrogate pair. */
+const runId = name
+  .refine((text) => text !== "." && text !== "..", "an id that paths can hold")
+  .refine((text) => text.isWellFormed(), "whole Unicode characters");
 const record = z.record(z.string(), z.unknown());
 /** No more of an error than this is anybody's business here. */
 const MESSAGE_CHARS_MAX = 2_000;

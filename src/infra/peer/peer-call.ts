@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
 import { findJsonExcess } from "../../agents/coordination/std/json-text-excess.ts";
-import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
+import { parseBounded, type ValidationProblem } from "../../agents/coordination/contracts/validation.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OutboundFailure } from "../../agents/coordination/ports/outbound.ts";
@@ -62,13 +62,21 @@ export async function callPeer<S extends z.ZodType>(
       charsMax: dependencies.charsMax,
       depthMax: WORKFLOW_BOUNDS.depthMax,
     });
-    if (!parsed.ok)
-      return failureOf({ code: "malformed", message: "The peer's answer is not of the protocol." });
+    if (!parsed.ok) return failureOf({ code: "malformed", message: describeMismatch(parsed.problems) });
     return { kind: "answer", body: parsed.value };
   } catch (error) {
     const message = "The peer could not be asked.";
     return failureOf(findOutboundError(error) ?? { code: "unreachable", message });
   }
+}
+
+/** Names that the protocol has no place for are the peer's own words. */
+const FIELD = /^(?:runId|workflowId|status|variables|events|isComplete)\b/;
+
+function describeMismatch([first]: readonly ValidationProblem[]): string {
+  const [field] = FIELD.exec(first?.path ?? "") ?? [];
+  const place = first && field !== undefined ? ` (${field}: expected ${first.expected})` : "";
+  return `The peer's answer is not of the protocol${place}.`;
 }
 
 function initOf({ method, headers, body, signal }: PeerCall): RequestInit {

@@ -33,8 +33,9 @@ export function createPeerHosts(dependencies: PeerDependencies): PeerHosts {
   };
 }
 
+/** A log of before may have an id that no path can name. */
 function runPath(runId: string): string {
-  return `/v1/runs/${encodeURIComponent(runId)}`;
+  return `/v1/runs/${encodeURIComponent(runId.toWellFormed())}`;
 }
 
 async function discover(

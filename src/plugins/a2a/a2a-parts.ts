@@ -26,4 +26,6 @@ export const A2A_BOUNDS = {
   /** Tasks of one page of a listing. */
   pageDefault: 50,
   pageMax: 100,
+  /** A page ends behind the task that reaches so many characters. */
+  pageCharsMax: 4_000_000,
 } as const;

@@ -19,6 +19,8 @@ import { createCardSource, PROTOCOL_VERSIONS } from "./agent-card.ts";
 import { createTaskHandler, FAULT_MESSAGE, type HandlerDependencies } from "./task-handler.ts";
 
 const CARD_SECONDS = 60;
+/** An answer, its result, tasks, a task, its artifacts, one of them, its parts, one of them, outputs, one of them. */
+const ANSWER_LEVELS = 10;
 const SSE_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-store, no-transform",
@@ -57,6 +59,7 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
         summary: "A message of the Agent2Agent protocol.",
         // A message may be a person's answer.
         isPersonal: true,
+        isLong: true,
         status: 200,
         body: messageSchema,
         answer: anySchema,
@@ -88,7 +91,7 @@ async function answerMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage
   const dispatched = await dispatch(handler, version, ask.body);
   const answer = dispatched && correctBlame(dispatched, ask.body);
   if (!answer) return createJsonAnswer(200, createError(refuseVersion()));
-  if (!isStream(answer)) return createJsonAnswer(200, answer);
+  if (!isStream(answer)) return { ...createJsonAnswer(200, answer), levels: ANSWER_LEVELS };
   streams.add(leaving);
   const end = (): void => {
     streams.delete(leaving);

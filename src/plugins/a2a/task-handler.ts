@@ -31,12 +31,15 @@ import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts"
 import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import { followRun } from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
+  Caller,
   HostRefusal,
   RunSnapshot,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
-import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
+import { giveWay } from "../../platform/give-way.ts";
+import { countCharsLeft } from "../../platform/write-json.ts";
+import { listTenantRuns, type TenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { readQuestion } from "../openwop/runs/run-question.ts";
 import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
@@ -209,17 +212,46 @@ async function listTasks(
   if (pageToken !== "" && !/^\d{1,15}$/u.test(pageToken))
     throw new RequestMalformedError("pageToken: expected the nextPageToken of a page before");
   const limit = Math.max(1, Math.min(pageSize, A2A_BOUNDS.pageMax));
-  const { runs, next } = await listTenantRuns(dependencies, caller, {
+  const page = await listTenantRuns(dependencies, caller, {
     limit,
     ...(pageToken !== "" && { after: { ordinal: Number(pageToken) } }),
   });
-  const snapshots = await Promise.all(runs.map(({ runId }) => dependencies.host.snapshot(caller, runId)));
-  const tasks = snapshots
-    .flatMap((found) => (found.kind === "done" ? [createTask(found.value)] : []))
-    .filter((task) => isWanted(task, query))
-    .map((task) => (query.includeArtifacts === true ? task : { ...task, artifacts: [] }));
+  const { tasks, next } = await readTasks(dependencies, caller, { page, query });
   const nextPageToken = next ? String(next.ordinal) : "";
   return { tasks, nextPageToken, pageSize: limit, totalSize: tasks.length };
+}
+
+interface TasksPage {
+  readonly tasks: Task[];
+  readonly next?: TenantRuns["next"];
+}
+
+/** Reads one task after the other, and ends the page early where the tasks are large. */
+async function readTasks(
+  { host }: A2aParts,
+  caller: Caller,
+  { page, query }: { readonly page: TenantRuns; readonly query: ListTasksRequest },
+): Promise<TasksPage> {
+  const { runs, next } = page;
+  const tasks: Task[] = [];
+  let charsLeft: number = A2A_BOUNDS.pageCharsMax;
+  for (const [at, { runId, ordinal }] of runs.entries()) {
+    const found = await host.snapshot(caller, runId);
+    const task = found.kind === "done" ? createListedTask(found.value, query) : undefined;
+    if (task && isWanted(task, query)) {
+      tasks.push(task);
+      charsLeft = countCharsLeft(task, charsLeft);
+    }
+    if (charsLeft <= 0 && at < runs.length - 1) return { tasks, next: { ordinal } };
+    await giveWay();
+  }
+  return { tasks, ...(next && { next }) };
+}
+
+/** Outputs are left out of a listing, unless somebody asks for them. */
+function createListedTask(snapshot: RunSnapshot, { includeArtifacts }: ListTasksRequest): Task {
+  const task = createTask(snapshot);
+  return includeArtifacts === true ? task : { ...task, artifacts: [] };
 }
 
 function isWanted(task: Task, { contextId, status }: ListTasksRequest): boolean {

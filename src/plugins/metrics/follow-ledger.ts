@@ -2,13 +2,13 @@
  * Owns: counting what is appended to the ledger, whoever appends it, each event once. Events from before the counting
  * began only help to understand what follows.
  */
-import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { readPastDamage } from "../../agents/coordination/runtime/log/read-appended.ts";
+import { isLogDamage } from "../../agents/coordination/runtime/log/read-state.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { isCounted, listSamples } from "./count-event.ts";
 import type { Sample } from "./definitions.ts";
@@ -103,16 +103,10 @@ function createEventCounter(runs: FoldedRuns): EventCounter {
         else runs.keep(after);
         return listSamples({ before, event, after });
       } catch (error) {
-        if (!isDamage(error)) throw error;
+        if (!isLogDamage(error)) throw error;
         noteDamage(runId);
         return [UNREADABLE];
       }
     },
   };
-}
-
-function isDamage(error: unknown): boolean {
-  return (
-    isCoordinationError(error) && (error.code === "EVENT_UNREADABLE" || error.code === "INVARIANT_VIOLATED")
-  );
 }

@@ -1,8 +1,8 @@
 /** Owns: how much is open in a ledger, and how large it is. Bounded: of more, it is enough to know that there are many. */
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { QUESTIONS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
-import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
 
@@ -92,12 +92,7 @@ async function countOpenQuestions(
   runId: CoordinationId,
   length: number,
 ): Promise<number> {
-  try {
-    const state = await asking.read(runId, length);
-    return state.kind === "open" ? state.openQuestions.size : 0;
-  } catch (error) {
-    // `verify` tells what is damaged there.
-    if (isCoordinationError(error) && error.code === "EVENT_UNREADABLE") return 0;
-    throw error;
-  }
+  // `verify` tells what is damaged there.
+  const state = await readUnlessDamaged(() => asking.read(runId, length));
+  return state?.kind === "open" ? state.openQuestions.size : 0;
 }

@@ -46,24 +46,27 @@ export const RUN_TABLE: CopiedTable = {
   },
 };
 
+/** The traces of runs that were pruned. */
+export const PRUNED_TABLE: CopiedTable = {
+  name: "pruned_run",
+  key: ["run_key"],
+  columns: {
+    run_key: "integer",
+    run_id: "text",
+    kind: "text",
+    length: "integer",
+    head_hash: "bytes",
+    first_event: "integer",
+    newest_event: "integer",
+    claims: "integer",
+    pruned_at_ms: "integer",
+  },
+};
+
 /** All but the events, in an order in which no row refers to one of a later table. */
 export const BESIDE_TABLES: readonly CopiedTable[] = [
   RUN_TABLE,
-  {
-    name: "pruned_run",
-    key: ["run_key"],
-    columns: {
-      run_key: "integer",
-      run_id: "text",
-      kind: "text",
-      length: "integer",
-      head_hash: "bytes",
-      first_event: "integer",
-      newest_event: "integer",
-      claims: "integer",
-      pruned_at_ms: "integer",
-    },
-  },
+  PRUNED_TABLE,
   {
     name: "reference",
     key: ["reference_key"],

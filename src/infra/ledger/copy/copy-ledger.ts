@@ -10,6 +10,7 @@ import { CoordinationError, isCoordinationError } from "../../../agents/coordina
 import { compareTables, hashHeads, readPages, type Comparison } from "./compare-tables.ts";
 import { COPIED_TABLES, EVENT_TABLE, type CopiedTable } from "./copied-tables.ts";
 import type { CopiedRow, CopyMark, CopySource, CopyTarget } from "./copy-sides.ts";
+import { hasPrunedEvents } from "./find-pruned.ts";
 
 export interface CopyProgress {
   readonly step: "copied" | "compared";
@@ -79,11 +80,12 @@ function readHash(event: readonly unknown[]): Buffer {
   return event[HASH_PLACE] as Buffer;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where the source does not begin with what the target has */
+/** @throws CoordinationError `INPUT_INVALID` where the source does not begin with what the target has, or no longer does */
 async function checkSameSource({ source, target }: CopyOptions, before: CopyMark, now: CopyMark) {
   const isOther = before.firstHash !== null && !(now.firstHash?.equals(before.firstHash) ?? false);
   const lastKey = await target.lastKey(EVENT_TABLE);
   if (!isOther && (!lastKey || (await hasSameEvent(source, target, Number(lastKey[0]))))) return;
+  if (await hasPrunedEvents(source, target)) throw createPrunedError(source, target);
   throw new CoordinationError(
     "INPUT_INVALID",
     `${target.place} is a copy of ${before.source} that has not been completed, and ${source.place} does not begin with the same events; name that ledger, or another target`,
@@ -101,7 +103,11 @@ async function copyUntilEqual(options: CopyOptions, mark: CopyMark): Promise<Com
   await copyRows(options);
   const first = await compareSides(options);
   if (first.differing.length === 0) return first;
-  if (first.differing.includes(EVENT_TABLE.name)) throw createDifferingError(options, first.differing);
+  if (first.differing.includes(EVENT_TABLE.name)) {
+    const { source, target } = options;
+    if (await hasPrunedEvents(source, target)) throw createPrunedError(source, target);
+    throw createDifferingError(options, first.differing);
+  }
   await options.target.beginAgain(mark);
   await copyRows(options);
   const second = await compareSides(options);
@@ -146,6 +152,14 @@ function compareSides({ source, target, onProgress }: CopyOptions): Promise<Comp
   return compareTables(source, target, (table, rows) => {
     onProgress({ step: "compared", table, rows });
   });
+}
+
+/** Events that were copied stay, and those of the source are no longer there. */
+function createPrunedError(source: CopySource, target: CopyTarget): CoordinationError {
+  return new CoordinationError(
+    "INPUT_INVALID",
+    `${source.place} was pruned since its copy into ${target.place} began, which has events that are no longer there; remove ${target.place} and copy into an empty place`,
+  );
 }
 
 function createDifferingError(

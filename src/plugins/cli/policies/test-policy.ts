@@ -3,6 +3,7 @@ import { toReplayPolicy } from "../../../agents/coordination/contracts/config/re
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
+import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
 import { replayCoordination, type Point } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
@@ -62,7 +63,7 @@ interface TestedPack {
   readonly coordinations: number;
   readonly decisions: number;
   readonly changed: readonly ChangedCoordination[];
-  /** Coordinations whose log differs from what is derived from it: nothing is said of them. */
+  /** Coordinations whose log is damaged, or differs from what is derived from it: nothing is said of them. */
   readonly unreadable: readonly CoordinationId[];
 }
 
@@ -102,10 +103,10 @@ async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Pr
   let decisions = 0;
   try {
     for await (const { runId } of listFoundRuns(reader, { filter })) {
-      const replayed = await replayCoordination(reader, runId, { policy });
+      const replayed = await readUnlessDamaged(() => replayCoordination(reader, runId, { policy }));
       coordinations += 1;
-      decisions += replayed.decisions;
-      const { whatIf } = replayed;
+      decisions += replayed?.decisions ?? 0;
+      const whatIf = replayed?.whatIf;
       if (!whatIf) unreadable.push(runId);
       else if (whatIf.points.length > 0) {
         const { recorded, would, points } = whatIf;
@@ -138,7 +139,9 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
     "",
     `Not tested, because the log does not hold what they decide on: ${leftOut.join(", ") || "nothing"}.`,
     ...(unreadable.length > 0
-      ? [`Left out, because \`replay\` says that their logs differ: ${unreadable.join(", ")}.`]
+      ? [
+          `Left out, because their logs are damaged or \`replay\` says that they differ: ${unreadable.join(", ")}.`,
+        ]
       : []),
   ];
 }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-text.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
@@ -163,7 +164,7 @@ async function ask(
   path: string,
   body: object,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const response = await fetch(`${url.replace(/\/+$/, "")}${path}`, {
+  const response = await fetch(`${dropTrailingSlashes(url)}${path}`, {
     method: "POST",
     headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
     body: JSON.stringify(body),

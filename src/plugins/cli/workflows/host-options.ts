@@ -13,6 +13,7 @@ import {
   QUOTA_NAMES,
 } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-text.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import { readAgentFolder } from "../files/agent-folder.ts";
 import { readWorkflowFolder } from "../files/workflow-folder.ts";
@@ -132,7 +133,7 @@ export async function readHostOptions(host: CliHost, options: HostOptions) {
     privateOrigins: [...(options.allowPrivate ?? []).map(parseOrigin), ...readSuitePeers(process.env)],
     ...readPeers(options),
     ...(options.hostId !== undefined && { hostId: options.hostId }),
-    ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl.replace(/\/+$/, "") }),
+    ...(options.baseUrl !== undefined && { baseUrl: dropTrailingSlashes(options.baseUrl) }),
     ...readModel(options),
     ...(agents && { agents }),
     ...readSuiteTargets(process.env),

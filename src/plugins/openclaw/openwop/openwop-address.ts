@@ -1,4 +1,5 @@
 /** Owns: where the gateway serves OpenWOP. */
+import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-text.ts";
 import { formatGatewayOrigin, type GatewayPlace } from "./gateway-origin.ts";
 
 /** The paths of the protocol are below it. */
@@ -6,7 +7,9 @@ export const OPENWOP_PATH = "/coordination/openwop";
 
 /** Returns the base URL, without a slash at its end. */
 export function openWopBaseUrl(baseUrl: string | undefined, place: GatewayPlace): string {
-  return baseUrl?.replace(/\/+$/, "") ?? `${formatGatewayOrigin(place)}${OPENWOP_PATH}`;
+  return baseUrl === undefined
+    ? `${formatGatewayOrigin(place)}${OPENWOP_PATH}`
+    : dropTrailingSlashes(baseUrl);
 }
 
 /** The path of the protocol in a path of the gateway; `undefined` for one that is not below ours. */

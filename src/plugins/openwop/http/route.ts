@@ -36,6 +36,8 @@ export interface JsonAnswer {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** How deep members of large values are written one by one, where a protocol has outputs deeper than ours. */
+  readonly levels?: number;
 }
 
 export interface TextAnswer {

@@ -148,8 +148,10 @@ async function answerTo(route: Route, dependencies: ServeDependencies, context: 
   const ask = askOf(route, context, { caller, body: undefined });
   const refused = await refuseBeforeBody(route, dependencies, { context, ask });
   if (refused) return refused;
-  if (route.method !== "GET") return await answerPost(route, dependencies, { context, caller });
-  const answer = await route.handle(ask, dependencies);
+  const answer =
+    route.method === "GET"
+      ? await route.handle(ask, dependencies)
+      : await answerPost(route, dependencies, { context, caller });
   return route.isLong && answer.kind === "json" ? await writeInSlices(answer) : answer;
 }
 
@@ -213,8 +215,8 @@ async function refuseRun(
   return found.kind === "refused" ? found : undefined;
 }
 
-async function writeInSlices({ status, body, headers }: JsonAnswer): Promise<PartsAnswer> {
-  const parts = await runInSlices(writeJson(body));
+async function writeInSlices({ status, body, headers, levels }: JsonAnswer): Promise<PartsAnswer> {
+  const parts = await runInSlices(writeJson(body, levels));
   return { kind: "parts", status, parts, headers: { ...JSON_HEADERS, ...headers } };
 }
 

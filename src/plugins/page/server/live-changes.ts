@@ -7,6 +7,7 @@
 import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Arrival } from "../../../agents/coordination/ports/ledger-queries.ts";
+import { createTurnsByName } from "../../../agents/coordination/std/turns-by-name.ts";
 import type { LiveChange } from "../contract/live.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies } from "./page-dependencies.ts";
@@ -27,11 +28,17 @@ export interface LiveChanges {
   close(): void;
 }
 
-export function createLiveChanges({ reader, clock, logger }: PageDependencies): LiveChanges {
+/** Whatever moves the position does so alone. */
+const POSITION = "position";
+
+type ChangesDependencies = Pick<PageDependencies, "reader" | "clock" | "logger">;
+
+export function createLiveChanges({ reader, clock, logger }: ChangesDependencies): LiveChanges {
   const listeners = new Set<(changes: Changes) => void>();
   let position = 0;
   let cancel: (() => void) | undefined;
   let isClosed = false;
+  const turns = createTurnsByName();
   const look = async (): Promise<void> => {
     const ledger = await reader();
     // The head alone is read while nothing happens.
@@ -46,7 +53,7 @@ export function createLiveChanges({ reader, clock, logger }: PageDependencies): 
   };
   const lookAgain = async (): Promise<void> => {
     try {
-      await look();
+      await turns.run(POSITION, look);
     } catch (error) {
       // The ledger is busy, or the gateway reloads: the next look tells.
       if (!isCoordinationError(error)) logger.error({}, "the page could not look for changes");
@@ -59,12 +66,13 @@ export function createLiveChanges({ reader, clock, logger }: PageDependencies): 
     cancel ??= clock.wakeAt(addMs(clock.now(), PAGE_BOUNDS.pollMs), () => void lookAgain());
   };
   return {
-    follow: async (listener) => {
-      if (listeners.size === 0) position = await (await reader()).newestPosition();
-      listeners.add(listener);
-      arm();
-      return { position, stop: () => void listeners.delete(listener) };
-    },
+    follow: (listener) =>
+      turns.run(POSITION, async () => {
+        if (listeners.size === 0) position = await (await reader()).newestPosition();
+        listeners.add(listener);
+        arm();
+        return { position, stop: () => void listeners.delete(listener) };
+      }),
     since: async (after, until) => {
       if (until - after > PAGE_BOUNDS.behindMax) return undefined;
       const ledger = await reader();

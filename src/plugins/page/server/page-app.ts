@@ -151,7 +151,7 @@ async function signIn(context: Context, dependencies: PageAppDependencies): Prom
 
 const ASK_FOR_LINK = {
   gateway: "Get a new one with `openclaw coordination page`.",
-  serve: "Start `openclaw-coordination serve` again for a new one.",
+  serve: "`openclaw-coordination serve` prints a new one when it is sent SIGUSR2: `kill -USR2 PID`.",
 } as const;
 
 function findSession(context: Context, { sessions }: PageAppDependencies): PageSession | undefined {
@@ -217,6 +217,8 @@ async function openStream(
   } catch (error) {
     return createJsonResponse(describeFailure(error, dependencies));
   }
+  // Nobody reads the body of its answer, or ends it.
+  if (context.req.method === "HEAD") return new Response(null, { headers: STREAM_HEADERS });
   return new Response(createLiveStream(dependencies, session, { after, streams }), {
     headers: STREAM_HEADERS,
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { forge } from "../support/ledger-fixtures-damage.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { createMemoryConfig, runCli } from "./run-cli.ts";
@@ -64,6 +65,20 @@ describe("stats", () => {
     const { stdout, exitCode } = await runStats(["--since", "1h"]);
     expect(exitCode).toBe(0);
     expect(stdout).toContain("0 coordinations since 1h:");
+  });
+
+  test("goes on past a coordination whose log is damaged, and names it", async () => {
+    using damagedFolder = createTempFolder();
+    const ledger = damagedFolder.file("ledger.sqlite");
+    await recordLedger(ledger, [RESEARCH, OPEN]);
+    const runKey = `(select run_key from run where run_id = '${OPEN.id}')`;
+    forge(ledger, `update event set payload = '{}' where sequence = 1 and run_key = ${runKey}`);
+    const { stdout, stderr } = await runStats(["--ledger", ledger]);
+    expect(stderr).toBe("");
+    expect(stdout).toContain("1 coordination since 7d:");
+    expect(stdout).toContain(`Left out, because their logs are damaged: ${OPEN.id}.`);
+    const { stdout: json } = await runStats(["--ledger", ledger, "--json"]);
+    expect(JSON.parse(json)).toMatchObject({ coordinations: 1, unreadable: [OPEN.id] });
   });
 
   test("refuses what is no time", async () => {

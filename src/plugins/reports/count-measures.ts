@@ -1,8 +1,9 @@
 /** Owns: counting what the measures are of, over the coordinations that were opened since a time. */
-import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEntry, LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { listFoundRuns } from "../../agents/coordination/runtime/log/read-found.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import {
   addCounts,
   createCoordinationCounter,
@@ -13,11 +14,13 @@ import type { ReportedLedger } from "./reported-ledger.ts";
 
 export interface MeasuredCounts {
   readonly counts: Counts;
+  /** Coordinations whose logs are damaged: nothing of them is counted. */
+  readonly unreadable: readonly CoordinationId[];
   /** True where there are more coordinations than may be counted. */
   readonly isCut: boolean;
 }
 
-/** Counts coordinations. It keeps its counts, so that a log is read again only after it has grown. */
+/** Counts coordinations. It keeps its counts, so that a log is read again only after it has grown, or where it was damaged. */
 export interface MeasureCounter {
   /** Counts the newest `limit` of them at most; `onProgress` hears of each. */
   count(
@@ -32,24 +35,30 @@ export interface MeasureCounter {
 
 interface Kept {
   readonly length: number;
-  readonly counts: Counts;
+  /** Absent where the log is damaged. */
+  readonly counts?: Counts;
 }
 
 export function createMeasureCounter(): MeasureCounter {
-  let kept = new Map<string, Kept>();
+  let kept: ReadonlyMap<string, Kept> = new Map();
   return {
     count: async (reader, { since, limit = Number.MAX_SAFE_INTEGER, onProgress }) => {
-      const counted = new Map<string, Kept>();
+      const counted = new Map<CoordinationId, Kept>();
       const sum = createCounts();
+      let isCut = false;
       for await (const entry of listFoundRuns(reader, { filter: { since } })) {
-        if (counted.size === limit) return { counts: sum, isCut: true };
-        const counts = await countRun(reader, entry, kept);
-        counted.set(entry.runId, { length: entry.length, counts });
-        addCounts(sum, counts);
+        if (counted.size === limit) {
+          isCut = true;
+          break;
+        }
+        const run = await countRun(reader, entry, kept);
+        counted.set(entry.runId, run);
+        if (run.counts) addCounts(sum, run.counts);
         onProgress?.(counted.size);
       }
       kept = counted;
-      return { counts: sum, isCut: false };
+      const unreadable = [...counted].filter(([, { counts }]) => !counts).map(([runId]) => runId);
+      return { counts: sum, unreadable, isCut };
     },
   };
 }
@@ -58,9 +67,14 @@ async function countRun(
   reader: LogReader,
   { runId, length }: RunEntry,
   kept: ReadonlyMap<string, Kept>,
-): Promise<Counts> {
+): Promise<Kept> {
   const before = kept.get(runId);
-  if (before?.length === length) return before.counts;
+  if (before?.counts && before.length === length) return before;
+  const counts = await readUnlessDamaged(() => countLog(reader, runId));
+  return { length, ...(counts && { counts }) };
+}
+
+async function countLog(reader: LogReader, runId: CoordinationId): Promise<Counts> {
   const counter = createCoordinationCounter();
   for await (const page of readLog(reader, runId)) for (const event of page) counter.take(event);
   return counter.counts;

@@ -3,12 +3,11 @@ import { parsePluginConfig } from "../../../agents/coordination/contracts/config
 import type { StatsConfig } from "../../../agents/coordination/contracts/config/stats-config.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
-import type { Counts } from "../../../agents/coordination/stats/count-coordination.ts";
 import { measureCounts, type Measure } from "../../../agents/coordination/stats/measures.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { readSwitches } from "../../openclaw/host/operator-config.ts";
-import { createMeasureCounter } from "../../reports/count-measures.ts";
+import { createMeasureCounter, type MeasuredCounts } from "../../reports/count-measures.ts";
 import { describeMeasure } from "../../reports/measure-words.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { parseMoment } from "../terminal/moment.ts";
@@ -45,11 +44,11 @@ export function addStats(parent: CommandGroup, host: CliHost): void {
 async function tellStats(host: CliHost, options: StatsOptions): Promise<void> {
   const since = parseMoment(options.since, { option: "--since", now: host.now() });
   const targets = await readTargets(host);
-  const counts = await withLedger(host, options, (reader) => countAll(host, reader, since));
-  const measures = measureCounts(counts, targets);
+  const counted = await withLedger(host, options, (reader) => countAll(host, reader, since));
+  const measures = measureCounts(counted.counts, targets);
   if (measures.some(({ verdict }) => verdict === "missed")) host.failWith(1);
-  if (options.json) await writeJson(host, describeStats(counts, measures, since));
-  else await writeLines(host, renderStats(host, counts, measures, options.since));
+  if (options.json) await writeJson(host, describeStats(counted, measures, since));
+  else await writeLines(host, renderStats(host, counted, measures, options.since));
 }
 
 /** The defaults, where the host's configuration cannot be read from here. */
@@ -60,20 +59,23 @@ async function readTargets(host: CliHost): Promise<StatsConfig> {
   return phase1.stats;
 }
 
-async function countAll(host: CliHost, reader: LedgerReader, since: EpochMs): Promise<Counts> {
+async function countAll(host: CliHost, reader: LedgerReader, since: EpochMs): Promise<MeasuredCounts> {
   const progress = createProgressLine(host);
   const showProgress = (coordinations: number): void => {
     progress.show(() => `counted ${formatCount(coordinations, "coordination")}`);
   };
   try {
-    const { counts } = await createMeasureCounter().count(reader, { since, onProgress: showProgress });
-    return counts;
+    return await createMeasureCounter().count(reader, { since, onProgress: showProgress });
   } finally {
     await progress.clear();
   }
 }
 
-function describeStats(counts: Counts, measures: readonly Measure[], since: number): object {
+function describeStats(
+  { counts, unreadable }: MeasuredCounts,
+  measures: readonly Measure[],
+  since: number,
+): object {
   const { coordinations, ended, refusedOutcomes, questions, expired } = counts;
   return {
     since: new Date(since).toISOString(),
@@ -82,13 +84,19 @@ function describeStats(counts: Counts, measures: readonly Measure[], since: numb
     questions,
     expiredQuestions: expired,
     refusedOutcomes,
+    unreadable,
     measures,
   };
 }
 
 const TONES = { met: "good", missed: "bad", few: "faint" } as const;
 
-function renderStats(host: CliHost, counts: Counts, measures: readonly Measure[], since: string): string[] {
+function renderStats(
+  host: CliHost,
+  { counts, unreadable }: MeasuredCounts,
+  measures: readonly Measure[],
+  since: string,
+): string[] {
   const paint = paintFor(host.stdout.terminal);
   const lines = measures.map((measure) => {
     const { name, value, target, verdict, countedOf } = describeMeasure(measure);
@@ -99,6 +107,7 @@ function renderStats(host: CliHost, counts: Counts, measures: readonly Measure[]
   return [
     `${formatCount(coordinations, "coordination")} since ${since}:`,
     ...lines,
+    ...(unreadable.length > 0 ? [`Left out, because their logs are damaged: ${unreadable.join(", ")}.`] : []),
     `${formatCount(refusedOutcomes, "outcome")} came again or too late and did not count; of ${formatCount(questions, "question")} ${expired} expired.`,
   ];
 }

@@ -7,5 +7,7 @@ export interface MeasuresReport {
   readonly coordinations: number;
   /** More coordinations were opened than are counted: these are the newest. */
   readonly isCut?: true;
+  /** How many of them are not counted, because their logs are damaged. */
+  readonly unreadable?: number;
   readonly measures: readonly Measure[];
 }

@@ -23,11 +23,15 @@ async function readMeasures(
   counter: MeasureCounter,
 ): Promise<MeasuresReport> {
   const since = (clock.now() - DAYS_MS) as EpochMs;
-  const { counts, isCut } = await counter.count(await reader(), { since, limit: PAGE_BOUNDS.measuredMax });
+  const { counts, unreadable, isCut } = await counter.count(await reader(), {
+    since,
+    limit: PAGE_BOUNDS.measuredMax,
+  });
   return {
     sinceMs: since,
     coordinations: counts.coordinations,
     ...(isCut && { isCut }),
+    ...(unreadable.length > 0 && { unreadable: unreadable.length }),
     measures: measureCounts(counts, targets),
   };
 }

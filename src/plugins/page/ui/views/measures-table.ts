@@ -1,5 +1,5 @@
 /** Owns: the measures of the last seven days, with their targets. */
-import { html, type TemplateResult } from "lit";
+import { html, nothing, type TemplateResult } from "lit";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import { describeMeasure } from "../../../reports/measure-words.ts";
 import type { MeasuresReport } from "../../contract/measures-report.ts";
@@ -15,9 +15,15 @@ class MeasuresTable extends LoadedElement<MeasuresReport> {
     return false;
   }
 
-  protected override show({ measures, coordinations, isCut }: MeasuresReport): TemplateResult {
+  protected override show({
+    measures,
+    coordinations,
+    isCut,
+    unreadable = 0,
+  }: MeasuresReport): TemplateResult {
     return html`<p class="quiet">
         ${isCut ? "The newest " : ""}${formatCount(coordinations, "coordination")} of the last seven days.
+        ${unreadable > 0 ? `Left out, because their logs are damaged: ${unreadable}.` : nothing}
       </p>
       <div class="table" tabindex="0" role="region" aria-label="Measures">
         <table>

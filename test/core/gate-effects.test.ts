@@ -71,11 +71,20 @@ describe("telling people", () => {
     expect(listNotices(scene, reminded)).toEqual(["chat escalation-1 2"]);
   });
 
-  it("has one id for each channel, so that a notice follows the one before", () => {
-    const ids = createAskedScene()
-      .effects()
-      .map(({ effectId }) => effectId);
-    expect(ids).toEqual(["co-1:notify:chat", "co-1:notify:cli"]);
+  it("has one id for each notice, and passes by those that have had their turn", () => {
+    const scene = createAskedScene();
+    const listIds = (...overdue: readonly string[]): readonly string[] =>
+      planDispatch(scene.state, timeAt(scene.nowMs), {
+        room: { control: 1, data: 1, escalation: 1 },
+        agingMs: 60_000,
+        isUnderway: () => false,
+        hasHadTurn: (effectId) => overdue.includes(effectId),
+      }).map(({ effectId }) => effectId);
+    expect(listIds()).toEqual(["co-1:notify:chat:escalation-1:0", "co-1:notify:cli:escalation-1:1"]);
+    expect(listIds("co-1:notify:chat:escalation-1:0")).toEqual([
+      "co-1:notify:cli:escalation-1:1",
+      "co-1:notify:chat:escalation-2:0",
+    ]);
   });
 
   it("is recorded once for each notice, and for none that there is not", () => {

@@ -14,12 +14,12 @@ import {
   createGatewayOwnerId,
   parseGatewayOwnerId,
 } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
-import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
+import { createSpawnGate, type SpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createFakeClockHost, openLanes, SETTINGS, type FakeHost } from "../support/fake-clock-host.ts";
-import { createGateDependencies } from "../support/gate-dependencies.ts";
+import { createGateDependencies, type GivenGates } from "../support/gate-dependencies.ts";
 import { createMemoryLedger, type MemoryLedger, type MemoryStore } from "../support/memory-store.ts";
 import { planDependencies } from "../support/plan-dependencies.ts";
 import { createScriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
@@ -49,7 +49,7 @@ export interface Gateways extends AsyncDisposable {
   readonly ledger: MemoryLedger;
   readonly lines: string[];
   /** Starts a process of a gateway; a second one of the same name has the host of the first. */
-  start(name: string, script?: Script): Promise<TestGateway>;
+  start(name: string, script?: Script, gates?: GivenGates): Promise<TestGateway>;
   view(runId: CoordinationId): Promise<CoordinationView>;
   /** Which gateway drives a coordination. */
   driverOf(runId: CoordinationId): Promise<string | undefined>;
@@ -96,7 +96,8 @@ function wrapTakes(store: MemoryStore, control: Switch): MemoryStore {
   return { ...store, owners: { ...store.owners, take } };
 }
 
-export function createGateways(): Gateways {
+/** `spawnsMax`: the spawns that each of them lets run at once. */
+export function createGateways({ spawnsMax = 1_000 }: { readonly spawnsMax?: number } = {}): Gateways {
   const clock = createFakeClock();
   const ledger = createMemoryLedger();
   const lines: string[] = [];
@@ -105,7 +106,7 @@ export function createGateways(): Gateways {
   const running: Coordinator[] = [];
   const reading = ledger.open(clock);
   let processes = 0;
-  const start = async (name: string, script?: Script): Promise<TestGateway> => {
+  const start = async (name: string, script?: Script, gates: GivenGates = {}): Promise<TestGateway> => {
     const control = createSwitch();
     const host = hosts.get(name) ?? createFakeClockHost(clock);
     hosts.set(name, host);
@@ -123,6 +124,8 @@ export function createGateways(): Gateways {
       store: holdCalls(wrapTakes(ledger.open(clock), control), control),
       host,
       plans,
+      gates,
+      gate: createSpawnGate({ clock: heldClock, limits: { spawnsMax }, delayMs: 0 }),
       lines,
       isProcessGone: (each) => endedProcesses.has(each),
     });
@@ -187,11 +190,25 @@ interface Composed {
   readonly store: MemoryStore;
   readonly host: FakeHost;
   readonly plans: ScriptedRunner;
+  readonly gates: GivenGates;
+  readonly gate: SpawnGate;
   readonly lines: string[];
   readonly isProcessGone: (process: string) => boolean;
 }
 
-function composeGateway({ name, process, clock, steady, store, host, plans, lines, ...rest }: Composed) {
+function composeGateway({
+  name,
+  process,
+  clock,
+  steady,
+  store,
+  host,
+  plans,
+  gates,
+  gate,
+  lines,
+  ...rest
+}: Composed) {
   const say = (fields: LogFields, message: string): void => {
     lines.push(`${name}: ${message} ${JSON.stringify(fields)}`);
   };
@@ -206,12 +223,12 @@ function composeGateway({ name, process, clock, steady, store, host, plans, line
     ),
     ...planDependencies(plans),
     ...createArbitrationDependencies(),
-    ...createGateDependencies({}),
+    ...createGateDependencies(gates),
     clock,
     runner: host,
     logger,
     lanes: openLanes(),
-    gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
+    gate,
     settings: { ...SETTINGS, gateway: name },
     newCoordinationId: () => `co-${process}-${(opened += 1)}` as CoordinationId,
     shared: {

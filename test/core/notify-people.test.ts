@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
+import { NOTICE_TURN_MS } from "../../src/agents/coordination/dispatch/effects/gate-effects.ts";
 import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
@@ -194,6 +195,38 @@ describe("people", () => {
     expect(notices.map(({ question }) => question.stepId)).toEqual(["a", "b"]);
     waiting.shift()?.();
     await waitUntilQuiet(world);
+    await run.close();
+  });
+
+  it("hear of a later question soon, whatever becomes of the notice of the first one", async () => {
+    const late = Promise.withResolvers<NoticeOutcome>();
+    const { channel, notices } = createScriptedChannel(({ question }) =>
+      question.stepId === "a" ? late.promise : { kind: "delivered", tries: 1 },
+    );
+    const world = createWorld({}, createScriptedRunner(scriptOf({})), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
+      channelOf: () => channel,
+    });
+    const run = await submitTo(
+      world,
+      plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 }), step("c", { confidence: 0.1 })]),
+    );
+    const listTold = () => notices.map(({ question }) => question.stepId);
+    await world.clock.advance(NOTICE_TURN_MS - 1_000);
+    expect(listTold()).toEqual(["a"]);
+    await world.clock.advance(2_000);
+    expect(listTold()).toEqual(["a", "b", "c"]);
+    await world.clock.advance(5 * NOTICE_TURN_MS);
+    expect(listTold()).toEqual(["a", "b", "c"]);
+    late.resolve({ kind: "delivered", tries: 3 });
+    await waitUntilQuiet(world);
+    const recorded = listEvents(world, "escalation.notified").map(({ payload }) => payload);
+    expect(recorded.map(({ escalationId, outcome }) => `${escalationId} ${outcome}`)).toEqual([
+      "escalation-2 delivered",
+      "escalation-3 delivered",
+      "escalation-1 delivered",
+    ]);
     await run.close();
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { SpawnLimits } from "../../src/agents/coordination/lanes/rule-on-spawn.ts";
 import {
   createSpawnGate,
@@ -12,6 +12,7 @@ import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fa
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
 const A = "agent:main:a" as SessionKey;
 const B = "agent:main:b" as SessionKey;
+const RUN = "co-1" as CoordinationId;
 const DELAY_MS = 2_000;
 
 interface Scene {
@@ -177,7 +178,7 @@ describe("given an admitted spawn", () => {
 
   it("when it is bound, leaving the entry changes nothing and leaving its key gives the place back", async () => {
     const all = await createSceneOfOne();
-    all.spawn.bind("co-1:s1:1");
+    all.spawn.bind("co-1:s1:1", RUN);
     all.spawn.leave();
     expect(await takeFreePlaces(all)).toBe(0);
     all.gate.leave("co-1:s1:1");
@@ -186,7 +187,7 @@ describe("given an admitted spawn", () => {
 
   it("when its key is left twice, one place is free", async () => {
     const all = await createSceneOfOne();
-    all.spawn.bind("co-1:s1:1");
+    all.spawn.bind("co-1:s1:1", RUN);
     all.gate.leave("co-1:s1:1");
     all.gate.leave("co-1:s1:1");
     expect(await takeFreePlaces(all)).toBe(1);
@@ -195,14 +196,14 @@ describe("given an admitted spawn", () => {
   it("when it is bound after its entry left, nothing is counted", async () => {
     const all = await createSceneOfOne();
     all.spawn.leave();
-    all.spawn.bind("co-1:s1:1");
+    all.spawn.bind("co-1:s1:1", RUN);
     expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when it is bound to a second key, the first one stays", async () => {
     const all = await createSceneOfOne();
-    all.spawn.bind("co-1:s1:1");
-    all.spawn.bind("co-1:s2:1");
+    all.spawn.bind("co-1:s1:1", RUN);
+    all.spawn.bind("co-1:s2:1", RUN);
     all.gate.leave("co-1:s2:1");
     expect(await takeFreePlaces(all)).toBe(0);
     all.gate.leave("co-1:s1:1");
@@ -212,7 +213,7 @@ describe("given an admitted spawn", () => {
   it("G2: when its step ended before it was bound, it keeps no place", async () => {
     const all = await createSceneOfOne();
     all.gate.leave("co-1:s1:1");
-    all.spawn.bind("co-1:s1:1");
+    all.spawn.bind("co-1:s1:1", RUN);
     expect(await takeFreePlaces(all)).toBe(1);
   });
 
@@ -220,7 +221,7 @@ describe("given an admitted spawn", () => {
     const all = await createSceneOfOne();
     all.gate.leave("co-1:s1:1");
     for (let other = 0; other < 1_000; other += 1) all.gate.leave(`co-2:s${other}:1`);
-    all.spawn.bind("co-1:s1:1");
+    all.spawn.bind("co-1:s1:1", RUN);
     expect(await takeFreePlaces(all)).toBe(0);
   });
 
@@ -234,14 +235,14 @@ describe("given an admitted spawn", () => {
 describe("given spawns found in the ledger after a restart", () => {
   it("when they are occupied, they count for all and for their session", async () => {
     const all = createScene({ spawnsMax: 4, spawnsPerSessionMax: 2 });
-    all.gate.occupy("co-1:s1:1", A);
+    all.gate.occupy("co-1:s1:1", { runId: RUN, session: A });
     expect([await takeFreePlaces(all, A), await takeFreePlaces(all, B)]).toEqual([1, 2]);
   });
 
   it("G1: when one is found again, it is counted once", async () => {
     const all = createScene({ spawnsMax: 3 });
-    all.gate.occupy("co-1:s1:1", A);
-    all.gate.occupy("co-1:s1:1", A);
+    all.gate.occupy("co-1:s1:1", { runId: RUN, session: A });
+    all.gate.occupy("co-1:s1:1", { runId: RUN, session: A });
     expect(await takeFreePlaces(all)).toBe(2);
   });
 
@@ -249,8 +250,8 @@ describe("given spawns found in the ledger after a restart", () => {
     const all = createScene({ spawnsMax: 3 });
     const { entry } = all.enter();
     await waitUntilSettled();
-    all.gate.occupy("co-1:s1:1", A);
-    requireAdmitted(entry()).bind("co-1:s1:1");
+    all.gate.occupy("co-1:s1:1", { runId: RUN, session: A });
+    requireAdmitted(entry()).bind("co-1:s1:1", RUN);
     expect(await takeFreePlaces(all)).toBe(2);
     all.gate.leave("co-1:s1:1");
     expect(await takeFreePlaces(all)).toBe(3);
@@ -259,14 +260,14 @@ describe("given spawns found in the ledger after a restart", () => {
   it("G2: when one has ended while it was being read, it is not counted", async () => {
     const all = createScene({ spawnsMax: 1 });
     all.gate.leave("co-1:s1:1");
-    all.gate.occupy("co-1:s1:1", A);
+    all.gate.occupy("co-1:s1:1", { runId: RUN, session: A });
     expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when there are more than the limit, the next spawn waits until enough of them have ended", async () => {
     const all = createScene({ spawnsMax: 1 });
-    all.gate.occupy("co-1:s1:1", A);
-    all.gate.occupy("co-1:s2:1", B);
+    all.gate.occupy("co-1:s1:1", { runId: RUN, session: A });
+    all.gate.occupy("co-1:s2:1", { runId: RUN, session: B });
     const next = all.enter();
     all.gate.leave("co-1:s1:1");
     await waitUntilSettled();
@@ -311,7 +312,7 @@ describe("for every order of calls", () => {
         const spawn = pickAny(listUnbound(), pick);
         if (!spawn) return;
         spawn.key = `key-${spawns.indexOf(spawn)}`;
-        requireAdmitted(spawn.entry()).bind(spawn.key);
+        requireAdmitted(spawn.entry()).bind(spawn.key, RUN);
       },
       leaveKey: (pick) => {
         const spawn = pickAny(spawns, pick);

@@ -47,6 +47,7 @@ function holdResult(phase: StepPhase, event: FactEvent & { type: "result.held" }
     deadlineAtMs: phase.deadlineAtMs,
     endedAtMs: epochMsOf(event.timestamp),
     ...(child && { child: { childSessionKey: child.childSessionKey, childRunId: child.childRunId } }),
+    ...(phase.gateway !== undefined && { gateway: phase.gateway }),
     ...(output && { output }),
     ...(usage && { usage }),
     stated: {
@@ -81,7 +82,8 @@ function evolveRevised(
   event: FactEvent & { type: "result.revised" },
 ): Pick<Step, "phase" | "revisions"> {
   const phase = requireHeldPhase(step.phase, event);
-  const { attempt, dispatchedAtMs, acknowledgedAtMs, deadlineAtMs, endedAtMs, child, output } = phase;
+  const { attempt, dispatchedAtMs, acknowledgedAtMs, deadlineAtMs, endedAtMs, child, gateway, output } =
+    phase;
   const { criteria, revision } = event.payload;
   return {
     revisions: revision,
@@ -97,6 +99,7 @@ function evolveRevised(
       endedAtMs,
       ...(acknowledgedAtMs !== undefined && { acknowledgedAtMs }),
       ...(child && { child }),
+      ...(gateway !== undefined && { gateway }),
     },
   };
 }

@@ -315,6 +315,8 @@ interface AttemptFields {
   readonly endedAtMs: EpochMs;
   /** Absent where the host refused the spawn or never confirmed it. */
   readonly child?: Child;
+  /** The gateway that started the child, while its result may go back to it. Absent where it has the ledger alone. */
+  readonly gateway?: string;
   readonly error?: StepError;
 }
 

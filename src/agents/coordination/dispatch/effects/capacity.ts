@@ -11,6 +11,8 @@ export interface Capacity {
   /** How many more requests of one session or agent the lanes take. Absent: any number. */
   readonly allowance?: Allowance;
   isUnderway(effectId: string): boolean;
+  /** True for a notice that has been under way for its turn. Absent: none has. */
+  readonly hasHadTurn?: (effectId: string) => boolean;
 }
 /** Asks the runtime to end the coordination, unless its owner is still at work on the trace. */
 export interface EndCoordination {

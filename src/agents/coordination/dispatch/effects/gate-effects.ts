@@ -5,6 +5,10 @@ import { listUnsentNotices } from "../../escalation/notices.ts";
 import { ruleOnVerdicts } from "../../gates/verifier-gate.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { findHeldStep, gateOfStep } from "../decide-held.ts";
+import type { Capacity } from "./capacity.ts";
+
+/** The turn of a notice passes to the next one on its channel after this long, delivered or not. */
+export const NOTICE_TURN_MS = 30_000;
 
 export type GateEffect = VerifyResult | ExpireQuestion | NotifyPeople | TellSession;
 
@@ -41,11 +45,11 @@ export interface TellSession {
 }
 
 /** Returns the effects that are due now. */
-export function planGateEffects(state: OpenCoordination, now: EpochMs): GateEffect[] {
+export function planGateEffects(state: OpenCoordination, now: EpochMs, capacity: Capacity): GateEffect[] {
   return [
     ...planChecks(state),
     ...planExpiries(state, now),
-    ...planNotices(state, now),
+    ...planNotices(state, now, capacity),
     ...planTellings(state),
   ];
 }
@@ -101,14 +105,18 @@ function openQuestionsOf({ openQuestions, escalations }: OpenCoordination) {
     .flatMap((escalationId) => escalations.get(escalationId) ?? []);
 }
 
-/** Plans at most one notice for each channel, so that people hear of the questions of one coordination in their order. */
-function planNotices(state: OpenCoordination, now: EpochMs): NotifyPeople[] {
+/**
+ * Plans at most one notice for each channel, so that people hear of the questions of one coordination in their order. A notice that
+ * has been under way for its turn holds up no other one: a channel may never answer.
+ */
+function planNotices(state: OpenCoordination, now: EpochMs, { hasHadTurn }: Capacity): NotifyPeople[] {
   const next = new Map<Channel, NotifyPeople>();
   for (const question of openQuestionsOf(state)) {
     const { escalationId } = question;
     for (const { channel, atMs, notice } of listUnsentNotices(question)) {
       if (atMs > now || next.has(channel)) continue;
-      const effectId = `${state.coordinationId}:notify:${channel}`;
+      const effectId = `${state.coordinationId}:notify:${channel}:${escalationId}:${notice}`;
+      if (hasHadTurn?.(effectId) === true) continue;
       next.set(channel, { kind: "notifyPeople", effectId, escalationId, notice, channel });
     }
   }

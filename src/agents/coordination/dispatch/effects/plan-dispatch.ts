@@ -58,7 +58,7 @@ export function planDispatch(state: Coordination, now: EpochMs, capacity: Capaci
     ...stops.map((step) => ({ kind: "stopObserved" as const, ...createStepEffect(state, step, "stop") })),
     ...asks.map((step) => askHost(state, step)),
     ...planOverdueReviews(state, now),
-    ...planGateEffects(state, now),
+    ...planGateEffects(state, now, capacity),
     ...planContinuations(state, now, capacity),
   ];
   if (isPlanned(state)) return [...effects, ...planEffects(state, now, capacity)];
@@ -74,7 +74,7 @@ export function planRecovery(state: Coordination, now: EpochMs, capacity: Capaci
       .filter((step) => isAtWork(step) && !isContinuedByUs(step))
       .map((step) => askHost(state, step)),
     ...planOverdueReviews(state, now),
-    ...planGateEffects(state, now),
+    ...planGateEffects(state, now, capacity),
     ...planContinuations(state, now, capacity),
   ];
   if (!isPlanned(state)) return asks;

@@ -33,7 +33,7 @@ export type Message =
   /** The input cannot be filled in; `why` says where. */
   | { readonly kind: "unfillable"; readonly why: string };
 
-type MessageDependencies = Pick<RuntimeDependencies, "plans" | "content" | "refOf" | "runs">;
+type MessageDependencies = Pick<RuntimeDependencies, "plans" | "content" | "refOf" | "runs" | "settings">;
 type TextDependencies = Pick<MessageDependencies, "content" | "runs">;
 
 export async function createMessage(
@@ -42,7 +42,7 @@ export async function createMessage(
   step: Step,
 ): Promise<Message> {
   const revision = await createRevision(dependencies, step);
-  if (revision && isSessionKept(step)) return revision;
+  if (revision && isSessionKept(dependencies, step)) return revision;
   if (!isPlanned(state))
     return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
   if (isDelivery(step)) return createTextMessage(dependencies, await createDeliveryText(dependencies, state));
@@ -57,18 +57,27 @@ export async function createMessage(
  */
 async function createRevision(
   dependencies: MessageDependencies,
-  { phase, spec }: Step,
+  step: Step,
 ): Promise<(Message & { readonly kind: "message" }) | undefined> {
+  const { phase } = step;
   if (phase.status !== "backoff" || !phase.revision) return undefined;
   const { criteria, output } = phase.revision;
   const before =
-    output && !isSessionKept({ spec }) ? await dependencies.content.get(output.sha256) : undefined;
+    output && !isSessionKept(dependencies, step) ? await dependencies.content.get(output.sha256) : undefined;
   return { ...createTextMessage(dependencies, formatRevision(criteria, before)), isPassing: true };
 }
 
-/** The host's agents go on in their session; a program is started anew, and so is who gets another worktree. */
-function isSessionKept({ spec }: Pick<Step, "spec">): boolean {
-  return spec.runner === "subagent" && !spec.isolate;
+/**
+ * The host's agents go on in their session; a program is started anew, and so is who gets another worktree, and whose session is
+ * in another gateway, which is gone.
+ */
+function isSessionKept(
+  { settings: { gateway } }: Pick<RuntimeDependencies, "settings">,
+  { spec, phase }: Step,
+): boolean {
+  if (spec.runner !== "subagent" || spec.isolate) return false;
+  const starter = "gateway" in phase ? phase.gateway : undefined;
+  return gateway === undefined || starter === undefined || starter === gateway;
 }
 
 async function createInstruction(
@@ -187,18 +196,19 @@ async function readTexts(
 
 /** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
 export function chooseSession(
-  { refOf }: RuntimeDependencies,
+  dependencies: RuntimeDependencies,
   state: OpenCoordination,
-  { spec, phase }: Step,
+  step: Step,
   attempt: number,
 ): SessionKey {
+  const { spec, phase } = step;
   if (spec.runner === "owner") return spec.sourceSession;
   const isRevised =
     phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
-  if (isRevised && phase.child && isSessionKept({ spec })) return phase.child.childSessionKey;
+  if (isRevised && phase.child && isSessionKept(dependencies, step)) return phase.child.childSessionKey;
   const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
-  return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
+  return `agent:${spec.agentId}:${kind}:coord-${dependencies.refOf(key).sha256.slice(0, 32)}` as SessionKey;
 }
 
 /** The start under way and the agent at work, for whoever has to stop them. */

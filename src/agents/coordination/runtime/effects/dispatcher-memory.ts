@@ -18,6 +18,8 @@ export interface Driven extends HeldPlace, AttemptStarts {
 export interface DispatcherMemory {
   readonly wakes: Map<CoordinationId, () => void>;
   readonly underway: Set<string>;
+  /** Notices under way that have had their turn, by the id of their effect. */
+  readonly pastTurn: Set<string>;
   /** Attempts under way or waiting for their lane, by the id of their effect. */
   readonly driven: Map<string, Driven>;
   /** Coordinations being looked at, and whether they are to be looked at again. */
@@ -40,6 +42,7 @@ export function createMemory(): DispatcherMemory {
   return {
     wakes: new Map(),
     underway: new Set(),
+    pastTurn: new Set(),
     driven: new Map(),
     looking: new Map(),
     starved: new Set(),

@@ -6,6 +6,7 @@ import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from ".
 import { readErrorCode } from "../../contracts/errors.ts";
 import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Capacity } from "../../dispatch/effects/capacity.ts";
+import { NOTICE_TURN_MS, type NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
@@ -196,6 +197,7 @@ function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
   const { dependencies, memory } = dispatching;
   memory.wakes.get(runId)?.();
   memory.wakes.delete(runId);
+  dependencies.gate.forgetRun(runId);
   for (const driven of memory.driven.values()) {
     if (driven.runId !== runId) continue;
     driven.over.abort();
@@ -219,6 +221,7 @@ function capacityOf({ dependencies, memory }: Dispatching, runId: CoordinationId
     agingMs: settings.agingMs,
     ...(allowance && { allowance }),
     isUnderway: (effectId) => memory.driven.has(effectId),
+    hasHadTurn: (effectId) => memory.pastTurn.has(effectId),
   };
 }
 
@@ -241,7 +244,8 @@ async function act(
   if (OWN_TIME.has(effect.kind))
     continueBeside(dispatching, coordinationId, lookAfter(dispatching, state, acting));
   else if (state.plan && TAKES_TIME.has(effect.kind)) continueBeside(dispatching, coordinationId, acting);
-  else await acting;
+  // A question that goes to people now is told at once.
+  else await (effect.kind === "expireQuestion" ? lookAfter(dispatching, state, acting) : acting);
 }
 
 /** Looks again after an effect: what it recorded was read while it was under way, and more may follow. */
@@ -257,20 +261,40 @@ async function lookAfter(
 }
 
 async function perform(
-  { memory, effectDependencies, dependencies }: Dispatching,
-  { state, effect }: { readonly state: Coordination; readonly effect: Exclude<Effect, RunStep> },
+  dispatching: Dispatching,
+  { state, effect }: { readonly state: OpenCoordination; readonly effect: Exclude<Effect, RunStep> },
 ): Promise<void> {
+  const { memory, effectDependencies, dependencies } = dispatching;
   const { underway } = memory;
   if (underway.has(effect.effectId)) return;
   underway.add(effect.effectId);
+  const endTurn = effect.kind === "notifyPeople" ? beginTurn(dispatching, state, effect) : undefined;
   try {
     if (isGateEffect(effect)) await performGateEffect(effectDependencies, state, effect);
     else if (isCommonEffect(effect))
       await dependencies.lanes.operate(() => performEffect(effectDependencies, state, effect));
     else await performPlanEffect(effectDependencies, state, effect);
   } finally {
+    endTurn?.();
     underway.delete(effect.effectId);
   }
+}
+
+/** Lets the next notice go out once this one has had its turn, whatever becomes of it. Returns what ends the turn. */
+function beginTurn(
+  dispatching: Dispatching,
+  { coordinationId }: OpenCoordination,
+  { effectId }: NotifyPeople,
+): () => void {
+  const { memory, dependencies } = dispatching;
+  const cancel = dependencies.clock.wakeAt(addMs(dependencies.clock.now(), NOTICE_TURN_MS), () => {
+    memory.pastTurn.add(effectId);
+    lookSoon(dispatching, coordinationId);
+  });
+  return () => {
+    cancel();
+    memory.pastTurn.delete(effectId);
+  };
 }
 
 /** An agent that is being started can be stopped only when the host knows of it. */

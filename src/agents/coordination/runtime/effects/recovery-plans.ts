@@ -3,12 +3,14 @@ import { createIdempotencyKey, type EpochMs } from "../../contracts/ids.ts";
 import type { Capacity } from "../../dispatch/effects/capacity.ts";
 import { planRecovery, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
+import type { HomeGateways } from "../ownership/home-gateway.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 
 export type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
 
 interface RecoveryDependencies {
   readonly gate: SpawnGate;
+  readonly homes?: Pick<HomeGateways, "nameAway">;
   readonly onOpen: (state: OpenCoordination) => void;
 }
 
@@ -20,17 +22,20 @@ export function createQuestionPlan(stepId: string): Plan {
     );
 }
 
-/** Spawns that another process admitted count here, too. */
-export function createRecoveryPlan({ gate, onOpen }: RecoveryDependencies): Plan {
+/** Spawns that another process of this gateway admitted count here, too. */
+export function createRecoveryPlan({ gate, homes, onOpen }: RecoveryDependencies): Plan {
   return (state, now, capacity) => {
-    if (state.kind === "open") onOpen(state);
     const effects = planRecovery(state, now, capacity);
+    if (state.kind !== "open") return effects;
+    onOpen(state);
+    // Children of a session run in its gateway, and count there; those of a plan's agents run where these do.
+    if (!state.plan && homes?.nameAway(state) !== undefined) return effects;
     for (const effect of effects) {
-      const step =
-        effect.kind === "askHost" && state.kind === "open" ? state.steps.get(effect.stepId) : undefined;
+      const step = effect.kind === "askHost" ? state.steps.get(effect.stepId) : undefined;
       if (!step) continue;
-      const { stepId, sourceSession } = step.spec;
-      gate.occupy(createIdempotencyKey(state.coordinationId, stepId, step.phase.attempt), sourceSession);
+      const { coordinationId: runId } = state;
+      const { stepId, sourceSession: session } = step.spec;
+      gate.occupy(createIdempotencyKey(runId, stepId, step.phase.attempt), { runId, session });
     }
     return effects;
   };

@@ -8,7 +8,7 @@
  */
 import type { Command } from "../../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../../contracts/errors.ts";
-import type { CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../contracts/ids.ts";
 import { FACT_PAYLOADS } from "../../contracts/facts.ts";
 import { isFact, type RunEvent } from "../../contracts/run-event.ts";
 import { describeProblems, EVENT_BOUNDS, parseBounded } from "../../contracts/validation.ts";
@@ -25,6 +25,8 @@ import type { AppendRequest, LedgerStore } from "../../ports/ledger-store.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { signAppend, type Signature, type SigningRuns } from "../ownership/sign-append.ts";
+import { createHearing, isDrivenElsewhere, type Hearing, type HearingDependencies } from "./hearing.ts";
+import { readLog } from "./read-pages.ts";
 import { readState } from "./read-state.ts";
 
 /** Decided again after this many lost races; then the caller hears of it. */
@@ -33,17 +35,14 @@ const RETRIES_MAX = 2;
 /** Folded states kept in memory; open ones with an append under way are kept beyond it. */
 const STATES_MAX = 512;
 
-/** Events of other processes that are folded onto a known state. */
+/** Events of other processes that are folded onto a known state in one go. */
 const NEWER_MAX = 1_000;
 
-export interface RunLogDependencies {
+export interface RunLogDependencies extends HearingDependencies {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Which coordinations this gateway drives. Absent: no other one reaches the ledger. */
   readonly ownRuns?: SigningRuns;
-  /** Hears of events once they are on disk, and whose coordination they are of. */
-  readonly onAppended?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
   /** Hears of a new state before it is on disk: what is decided on it joins its transaction, or fails with it. */
   readonly onDecided?: (state: Coordination) => void;
 }
@@ -75,7 +74,7 @@ export interface RunLog {
   findOnDisk<T>(runId: CoordinationId, find: (state: Coordination) => T | undefined): Promise<T | undefined>;
   /** The newest state with what other processes appended. @throws CoordinationError */
   latest(runId: CoordinationId): Promise<Coordination>;
-  /** Tells the listeners of what other processes appended since the newest state. @throws CoordinationError */
+  /** Reads what other processes appended. The listeners hear of it where it is driven here. @throws CoordinationError */
   catchUp(runId: CoordinationId): Promise<void>;
   /** Resolves when what `state` told is on disk, or could not be brought there. */
   settled(runId: CoordinationId): Promise<void>;
@@ -99,6 +98,7 @@ interface Entry {
 
 export function createRunLog(dependencies: RunLogDependencies): RunLog {
   const entries = new Map<CoordinationId, Entry>();
+  const log: Log = { ...dependencies, hearing: createHearing(dependencies) };
 
   const load = async (runId: CoordinationId): Promise<Entry> => {
     for (let entry = entries.get(runId); entry; entry = entries.get(runId)) {
@@ -109,20 +109,23 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
       if (entries.get(runId) === entry) entries.delete(runId);
     }
     const state = await readState(dependencies.store, runId);
+    const news = await readNews(log, state);
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
-    return touch(entries, runId, createEntry(state));
+    const entry = touch(entries, runId, createEntry(state));
+    log.hearing.loaded(state, news);
+    return entry;
   };
 
-  const readNewer = async (runId: CoordinationId): Promise<Newer> =>
-    foldNewer(dependencies.store, runId, await load(runId));
+  const readNewer = async (runId: CoordinationId): Promise<Entry> => {
+    await foldNewer(log, runId, await load(runId));
+    return load(runId);
+  };
 
   const loadNewest = async (runId: CoordinationId): Promise<Entry> => {
     const isRemembered = entries.has(runId);
     const entry = await load(runId);
-    if (!isRemembered || !isDrivenElsewhere(dependencies, runId)) return entry;
-    await readNewer(runId);
-    return load(runId);
+    return isRemembered && isDrivenElsewhere(dependencies, runId) ? readNewer(runId) : entry;
   };
 
   const tryAppend = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
@@ -136,7 +139,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
       return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
     const signature = dependencies.ownRuns && signAppend(dependencies.ownRuns, entry.state, batch.commands);
-    const appended = append(dependencies, { runId, batch, decided, signature, basis: entry.basis });
+    const appended = append(log, { runId, batch, decided, signature, basis: entry.basis });
     track(entry, { appended, state, contents: batch.contents });
     dependencies.onDecided?.(state);
     await appended;
@@ -152,9 +155,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     findOnDisk: (runId, find) => findOnDisk(() => loadNewest(runId), find),
     latest: async (runId) => (await readNewer(runId)).state,
     catchUp: async (runId) => {
-      const { state, events } = await readNewer(runId);
-      if (events.length > 0 && state.kind !== "unopened")
-        dependencies.onAppended?.(events, state.created.ownerSession);
+      await readNewer(runId);
     },
     settled: async (runId) => {
       await entries.get(runId)?.durable;
@@ -196,27 +197,29 @@ async function repeatAfterRaces(
   }
 }
 
-/** True where others append: what is remembered of the coordination may be old. */
-function isDrivenElsewhere({ ownRuns }: RunLogDependencies, runId: CoordinationId): boolean {
-  return ownRuns !== undefined && ownRuns.tokenOf(runId) === undefined;
+interface Log extends RunLogDependencies {
+  readonly hearing: Hearing;
 }
 
-interface Newer {
-  readonly state: Coordination;
-  /** Events that other processes appended, or the first of them. */
-  readonly events: readonly RunEvent[];
+/** Reads what a state has that nobody here has heard of: others appended it, or it got there though its append failed. */
+async function readNews(log: Log, { coordinationId, nextSequence: to }: Coordination): Promise<RunEvent[][]> {
+  const from = log.hearing.markOf(coordinationId) ?? to;
+  if (from >= to || isDrivenElsewhere(log, coordinationId)) return [];
+  return Array.fromAsync(readLog(log.store, coordinationId, { from, to }));
 }
 
-async function foldNewer(store: LedgerStore, runId: CoordinationId, entry: Entry): Promise<Newer> {
-  const { state } = entry;
-  // With an append under way compare-and-set will tell.
-  if (entry.underWay.size > 0) return { state, events: [] };
-  const events = await store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
-  if (events.length === 0 || entry.state !== state) return { state: entry.state, events: [] };
-  // So much news is read anew.
-  if (events.length === NEWER_MAX) return { state: await readState(store, runId), events };
-  entry.state = events.reduce<Coordination>(evolve, state);
-  return { state: entry.state, events };
+/** Brings the state up to the ledger, a page at a time. With an append under way compare-and-set will tell. */
+async function foldNewer({ store, hearing }: Log, runId: CoordinationId, entry: Entry): Promise<void> {
+  let isMore = true;
+  while (isMore && !entry.failed && entry.underWay.size === 0) {
+    const { state } = entry;
+    const events = await store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
+    // Others changed it meanwhile: it is read on from where they left it.
+    if (entry.state !== state) continue;
+    entry.state = events.reduce<Coordination>(evolve, state);
+    hearing.read(entry.state, events);
+    isMore = events.length === NEWER_MAX;
+  }
 }
 
 async function findOnDisk<T>(
@@ -302,14 +305,15 @@ interface Append {
   readonly basis: AppendBasis;
 }
 
-async function append(dependencies: RunLogDependencies, appending: Append): Promise<void> {
-  const { logger, onAppended } = dependencies;
+async function append(log: Log, appending: Append): Promise<void> {
+  const { store, ownRuns, hearing, logger, onAppended } = log;
   const { runId, signature } = appending;
   const { events } = appending.decided;
   const request = draftAppend(appending);
-  if (signature) await signature.attend(() => dependencies.store.append(request));
-  else await dependencies.store.append(request);
-  if (request.summary.status !== "running") dependencies.ownRuns?.remove(runId);
+  if (signature) await signature.attend(() => store.append(request));
+  else await store.append(request);
+  if (request.summary.status !== "running") ownRuns?.remove(runId);
+  hearing.appended(runId, events);
   onAppended?.(events, request.summary.ownerSession);
   const last = events.at(-1);
   logger.debug(

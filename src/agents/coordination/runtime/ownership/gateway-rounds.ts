@@ -19,9 +19,9 @@ import { createTakeOver, type TakeOver } from "./take-over.ts";
 import { createSilenceWatch, type SilenceDependencies, type SilenceWatch } from "./silent-owners.ts";
 
 export interface GatewayRounds {
-  /** Resolves after the first round. */
+  /** Resolves when what the first round took over has been gone on with. */
   start(): Promise<void>;
-  /** Resolves when the round under way is through. */
+  /** Resolves when the round under way is through, and so is going on with a coordination. */
   stop(): Promise<void>;
 }
 
@@ -50,6 +50,11 @@ interface Rounds extends GatewayRoundsDependencies {
   isStopped: boolean;
   cancel: () => void;
   current: Promise<void>;
+  /**
+   * Resolves when all that was taken over has been gone on with. It never rejects. Rounds do not wait for it: each host may take its
+   * time, and a gateway that does not tell of itself meanwhile loses its coordinations.
+   */
+  adopting: Promise<void>;
 }
 
 export function createGatewayRounds(dependencies: GatewayRoundsDependencies): GatewayRounds {
@@ -61,14 +66,19 @@ export function createGatewayRounds(dependencies: GatewayRoundsDependencies): Ga
     isStopped: false,
     cancel: () => undefined,
     current: Promise.resolve(),
+    adopting: Promise.resolve(),
   };
   return {
-    start: () => runRound(rounds),
-    stop: () => {
+    start: async () => {
+      await runRound(rounds);
+      await rounds.adopting;
+    },
+    stop: async () => {
       rounds.isStopped = true;
       rounds.takeOver.stop();
       rounds.cancel();
-      return rounds.current;
+      await rounds.current;
+      await rounds.adopting;
     },
   };
 }
@@ -155,7 +165,7 @@ function isFree(owner: RunOwner, id: string, goneIds: readonly string[]): boolea
 }
 
 async function takeRuns(rounds: Rounds, from: readonly string[]): Promise<void> {
-  const { takeOver, ownRuns, adopt, logger } = rounds;
+  const { takeOver, ownRuns, logger } = rounds;
   if (from.length === 0 && !takeOver.isUncertain) return;
   const runs: OwnedRun[] = [];
   await takeOver.take({ from, isOnlyFrom: true }, (batch) => {
@@ -168,7 +178,16 @@ async function takeRuns(rounds: Rounds, from: readonly string[]): Promise<void> 
     { runs: runs.length, from: from.join(" ") },
     "goes on with the coordinations of a gateway that is gone",
   );
-  for (const { runId } of runs) await adopt(runId);
+  rounds.adopting = adoptAll(rounds, rounds.adopting, runs);
+}
+
+/** Goes on with coordinations, one after another and behind those that were taken over before. */
+async function adoptAll(rounds: Rounds, before: Promise<void>, runs: readonly OwnedRun[]): Promise<void> {
+  await before;
+  for (const { runId } of runs) {
+    if (rounds.isStopped) return;
+    await rounds.adopt(runId);
+  }
 }
 
 /** Lets the home gateway go on, where it is there again. */

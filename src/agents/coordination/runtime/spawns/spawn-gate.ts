@@ -6,12 +6,13 @@
  * - the hook before a spawn calls `enter`. When it was admitted it calls `bind` as soon as the step is recorded, and
  *   `leave` of the entry in a `finally`, which does nothing once the entry is bound;
  * - whoever sees a step end, for whatever reason, calls `leave` with its key. Keys that are not counted are ignored;
- * - recovery calls `occupy` for every open spawn it finds in the ledger.
+ * - recovery calls `occupy` for every open spawn of this gateway that it finds in the ledger;
+ * - whoever finds that another process drives a coordination now calls `forgetRun`: nobody here may hear how its spawns end.
  *
  * G1 a key has one place at most, however often it is bound or occupied. G2 a key that was left does not come back, so a
  * step that ends while it is being bound or recovered keeps no place. Hence a key names one attempt: use its idempotency key.
  */
-import { addMs, type SessionKey } from "../../contracts/ids.ts";
+import { addMs, type CoordinationId, type SessionKey } from "../../contracts/ids.ts";
 import { ruleOnSpawn, type SpawnLimits, type SpawnRuling } from "../../lanes/rule-on-spawn.ts";
 import type { Clock } from "../../ports/clock.ts";
 
@@ -19,7 +20,7 @@ export type SpawnEntry =
   | {
       readonly kind: "admitted";
       /** From now on the place is given back by `leave` of the gate with this key. */
-      bind(stepKey: string): void;
+      bind(stepKey: string, runId: CoordinationId): void;
       /** Gives the place back, unless it is bound. */
       leave(): void;
     }
@@ -29,8 +30,16 @@ export interface SpawnGate {
   /** Admits at once or when another spawn has left, and refuses after `delayMs` in words for the model. */
   enter(session: SessionKey): Promise<SpawnEntry>;
   /** Counts a spawn that is open already, also above the limits. */
-  occupy(stepKey: string, session: SessionKey): void;
+  occupy(stepKey: string, place: SpawnPlace): void;
   leave(stepKey: string): void;
+  /** Gives back all places of a coordination, whose spawns may be counted here again later. */
+  forgetRun(runId: CoordinationId): void;
+}
+
+/** Whose spawn has a place. */
+export interface SpawnPlace {
+  readonly runId: CoordinationId;
+  readonly session: SessionKey;
 }
 
 export interface SpawnGateDependencies {
@@ -54,8 +63,8 @@ interface Waiter {
 interface Gate extends Required<SpawnGateDependencies> {
   readonly open: Map<SessionKey, number>;
   openCount: number;
-  /** By key: the session that its place counts for. */
-  readonly bound: Map<string, SessionKey>;
+  /** By key: what its place counts for. */
+  readonly bound: Map<string, SpawnPlace>;
   readonly left: Set<string>;
   /** In the order in which they came. */
   readonly waiters: Set<Waiter>;
@@ -63,23 +72,23 @@ interface Gate extends Required<SpawnGateDependencies> {
 
 export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateDependencies): SpawnGate {
   const counts = { open: new Map<SessionKey, number>(), openCount: 0 };
-  const keys = { bound: new Map<string, SessionKey>(), left: new Set<string>() };
+  const keys = { bound: new Map<string, SpawnPlace>(), left: new Set<string>() };
   const gate: Gate = { clock, limits, delayMs, ...counts, ...keys, waiters: new Set() };
   return {
     enter: (session) =>
       new Promise((resolve) => {
         enter(gate, session, resolve);
       }),
-    occupy: (stepKey, session) => {
-      take(gate, session);
-      bind(gate, stepKey, session);
+    occupy: (stepKey, place) => {
+      take(gate, place.session);
+      bind(gate, stepKey, place);
     },
     leave: (stepKey) => {
       remember(gate.left, stepKey);
-      const session = gate.bound.get(stepKey);
-      if (session === undefined) return;
-      gate.bound.delete(stepKey);
-      giveBack(gate, session);
+      unbind(gate, stepKey);
+    },
+    forgetRun: (runId) => {
+      for (const [stepKey, place] of gate.bound) if (place.runId === runId) unbind(gate, stepKey);
     },
   };
 }
@@ -124,15 +133,22 @@ function admit(gate: Gate, session: SessionKey): SpawnEntry {
   };
   return {
     kind: "admitted",
-    bind: (stepKey) => handOverPlace(() => bind(gate, stepKey, session)),
+    bind: (stepKey, runId) => handOverPlace(() => bind(gate, stepKey, { runId, session })),
     leave: () => handOverPlace(() => giveBack(gate, session)),
   };
 }
 
 /** G1, G2: a place that the key must not have is given back. */
-function bind(gate: Gate, stepKey: string, session: SessionKey): void {
-  if (gate.bound.has(stepKey) || gate.left.has(stepKey)) giveBack(gate, session);
-  else gate.bound.set(stepKey, session);
+function bind(gate: Gate, stepKey: string, place: SpawnPlace): void {
+  if (gate.bound.has(stepKey) || gate.left.has(stepKey)) giveBack(gate, place.session);
+  else gate.bound.set(stepKey, place);
+}
+
+function unbind(gate: Gate, stepKey: string): void {
+  const place = gate.bound.get(stepKey);
+  if (!place) return;
+  gate.bound.delete(stepKey);
+  giveBack(gate, place.session);
 }
 
 function take(gate: Gate, session: SessionKey): void {

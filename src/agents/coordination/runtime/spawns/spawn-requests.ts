@@ -97,7 +97,7 @@ async function admitThroughGate(
     const admission = await admitSpawn(dependencies, request);
     if (admission.kind === "refused") return admission;
     const { coordinationId, stepId, parentStepId } = admission.envelope;
-    entry.bind(createIdempotencyKey(coordinationId, stepId, 1));
+    entry.bind(createIdempotencyKey(coordinationId, stepId, 1), coordinationId);
     if (parentStepId) dispatcher.giveBack(coordinationId, parentStepId);
     dispatcher.watch(admission.state);
     return admission;

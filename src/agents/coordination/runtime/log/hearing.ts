@@ -1,0 +1,68 @@
+/**
+ * Owns: up to where the listeners have heard of each coordination. They hear of all that others append to one that this process drives,
+ * however it was read, and of nothing twice.
+ */
+import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
+import type { RunEvent } from "../../contracts/run-event.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import type { SigningRuns } from "../ownership/sign-append.ts";
+
+export interface HearingDependencies {
+  /** Which coordinations this gateway drives. Absent: no other one reaches the ledger. */
+  readonly ownRuns?: Pick<SigningRuns, "tokenOf">;
+  /** Hears of events once they are on disk, and whose coordination they are of. */
+  readonly onAppended?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
+}
+
+export interface Hearing {
+  /** Returns the sequence from which on nobody has heard; `undefined` for a coordination that is new here. */
+  markOf(runId: CoordinationId): number | undefined;
+  /** Notes what this process appended: whoever appends tells of it. */
+  appended(runId: CoordinationId, events: readonly RunEvent[]): void;
+  /** Tells of what was read from the ledger, and led to the state, as far as it is news. */
+  read(state: Coordination, events: readonly RunEvent[]): void;
+  /** Tells of the news in a state that was read from the beginning; from then on only what comes behind it is news. */
+  loaded(state: Coordination, news: readonly (readonly RunEvent[])[]): void;
+}
+
+/** Coordinations of which it is remembered, also while their states are not; those that were quiet for longest are forgotten. */
+const MARKS_MAX = 10_000;
+
+/** True where others append: what is remembered of the coordination may be old. */
+export function isDrivenElsewhere({ ownRuns }: HearingDependencies, runId: CoordinationId): boolean {
+  return ownRuns !== undefined && ownRuns.tokenOf(runId) === undefined;
+}
+
+export function createHearing(dependencies: HearingDependencies): Hearing {
+  const marks = new Map<CoordinationId, number>();
+  const mark = (runId: CoordinationId, events: readonly RunEvent[]): void => {
+    const last = events.at(-1);
+    if (last) remember(marks, runId, last.sequence + 1);
+  };
+  const read = (state: Coordination, events: readonly RunEvent[]): void => {
+    const { coordinationId: runId } = state;
+    const from = marks.get(runId) ?? 0;
+    const news = events.filter(({ sequence }) => sequence >= from);
+    mark(runId, news);
+    // Whoever drives it tells of it there.
+    if (news.length === 0 || state.kind === "unopened" || isDrivenElsewhere(dependencies, runId)) return;
+    dependencies.onAppended?.(news, state.created.ownerSession);
+  };
+  return {
+    markOf: (runId) => marks.get(runId),
+    appended: mark,
+    read,
+    loaded: (state, news) => {
+      for (const page of news) read(state, page);
+      const { coordinationId: runId, nextSequence } = state;
+      remember(marks, runId, Math.max(marks.get(runId) ?? 0, nextSequence));
+    },
+  };
+}
+
+function remember(marks: Map<CoordinationId, number>, runId: CoordinationId, sequence: number): void {
+  marks.delete(runId);
+  marks.set(runId, sequence);
+  const [oldest] = marks.keys();
+  if (marks.size > MARKS_MAX && oldest !== undefined) marks.delete(oldest);
+}

@@ -64,7 +64,10 @@ async function fillCoordinations(store: OpenedLedger, name: string): Promise<voi
     limit: 100,
     beforeMs: (NOW + 1) as EpochMs,
   });
-  await store.pruning.remove(page.filter(({ runId }) => runId === pruned.author.runId));
+  await store.pruning.remove(
+    page.filter(({ runId }) => runId === pruned.author.runId),
+    { newest: page[0]?.ordinal ?? 0, familyOf: (runId) => runId },
+  );
 }
 
 async function fillWorkflows({ workflows }: OpenedLedger, name: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
 import { formatTimestamp, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { LedgerPruning } from "../../src/agents/coordination/ports/run-store.ts";
 import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { checkAnchor, makeAnchor } from "../../src/plugins/anchor-checks.ts";
@@ -12,12 +13,21 @@ import { appendEnd } from "./ledger-store-tested.ts";
 import {
   addCoordination,
   addWorkflow,
+  createPruningBasis,
   LATER_MS,
   listProblems,
   listRunIds,
   prune,
 } from "./prunable-ledger.ts";
-import { beginRun, nameWorkflowRun, NOW, readAll as readWorkflow } from "./workflow-store-tested.ts";
+import {
+  beginRun,
+  COMPLETED,
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
+  NOW,
+  readAll as readWorkflow,
+} from "./workflow-store-tested.ts";
 
 export interface PrunedTestLedger extends AsyncDisposable {
   readonly store: OpenedLedger;
@@ -84,6 +94,76 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       expect(await listProblems(store)).toEqual([]);
     });
 
+    describe.each([
+      ["workflow run", addWorkflow],
+      ["coordination", addCoordination],
+    ] as const)("keeps a %s", (_, add) => {
+      it.each([
+        ["once the families are found", "page", 3],
+        ["once it is found to be removable", "remove", 1],
+      ] as const)("that is forked %s, with its family", async (_place, call, time) => {
+        await using ledger = await open();
+        const { store } = ledger;
+        const sourceId = await add(store, "source");
+        const siblingId = await add(store, "sibling", { source: "source" });
+        const otherId = await add(store, "other");
+        await addCoordination(store, "newest", { isOpen: true });
+        const pruning = wrapNthCall(store.pruning, { call, time }, () =>
+          add(store, "fork", { source: "source", isOpen: true }),
+        );
+        const report = await pruneLedger(
+          { damage: (runId, range) => store.damage(runId, range), workflows: store.workflows, pruning },
+          { beforeMs: LATER_MS, isDryRun: false },
+        );
+        expect(report.runs).toBe(1);
+        const left = await listRunIds(store);
+        expect(left).toEqual(expect.arrayContaining([sourceId, siblingId]));
+        expect(left).not.toContain(otherId);
+        expect(await listProblems(store)).toEqual([]);
+      });
+    });
+
+    it.each(["a look for what is free", "the removal of another owner"])(
+      "removes a run that a request ended while its owner was gone, after %s",
+      async (by) => {
+        await using ledger = await open();
+        const { store } = ledger;
+        const author = createWorkflowAuthor("old");
+        const owner = { id: "gone", token: 1 };
+        await store.workflows.append({ ...author.append([createRunStarted()]), owner });
+        await store.workflows.append(author.append([COMPLETED], { status: "completed" }));
+        await addCoordination(store, "newest", { isOpen: true });
+        expect(await prune(store)).toMatchObject({ runs: 0, kept: { open: 2 } });
+        const { owners } = store.workflows;
+        if (by === "the removal of another owner") await owners.remove("another");
+        else expect(await owners.take({ owner: "b", from: [], limit: 10 })).toEqual([]);
+        expect(await prune(store)).toMatchObject({ runs: 1, kept: { open: 1 } });
+      },
+    );
+
+    it("keeps a run that a request ended until its owner has heard of it, or is gone", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      const { owners } = store.workflows;
+      const authors = ["one", "two"].map((name) => createWorkflowAuthor(name));
+      for (const [index, author] of authors.entries()) {
+        const owner = { id: `owner-${index}`, token: 1 };
+        await owners.beat(owner);
+        await store.workflows.append({ ...author.append([createRunStarted()]), owner });
+        await store.workflows.append(author.append([COMPLETED], { status: "completed" }));
+      }
+      await addCoordination(store, "newest", { isOpen: true });
+      await owners.remove("another");
+      expect(await owners.take({ owner: "b", from: [], limit: 10 })).toEqual([]);
+      expect(await prune(store)).toMatchObject({ runs: 0, kept: { open: 3 } });
+      expect(
+        await owners.take({ owner: "owner-0", from: ["owner-0", "owner-1"], isOnlyFrom: true, limit: 10 }),
+      ).toEqual([]);
+      expect(await prune(store)).toMatchObject({ runs: 1, kept: { open: 2 } });
+      expect(await owners.collectArrivals("owner-0", 10)).toHaveLength(1);
+      expect(await prune(store)).toMatchObject({ runs: 1, kept: { open: 1 } });
+    });
+
     it("deletes the texts that only removed runs kept, once they are old", async () => {
       await using ledger = await open();
       const { store } = ledger;
@@ -126,7 +206,10 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       });
       if (!old || !running) throw new Error("both runs are listed");
       const shorter = { ...old, length: old.length - 1 };
-      expect(await store.pruning.remove([shorter, running])).toEqual({ runs: 0, events: 0 });
+      expect(await store.pruning.remove([shorter, running], createPruningBasis(running))).toEqual({
+        runs: 0,
+        events: 0,
+      });
       expect(await listRunIds(store)).toHaveLength(2);
     });
 
@@ -232,6 +315,29 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
     const result = await before();
     await prune(store);
     return result;
+  }
+
+  /** Does something before one call of many. */
+  function wrapNthCall(
+    pruning: LedgerPruning,
+    { call, time }: { readonly call: keyof LedgerPruning; readonly time: number },
+    before: () => Promise<unknown>,
+  ): LedgerPruning {
+    let calls = 0;
+    const count = async (made: keyof LedgerPruning): Promise<void> => {
+      if (made === call) calls += 1;
+      if (made === call && calls === time) await before();
+    };
+    return {
+      page: async (place) => {
+        await count("page");
+        return pruning.page(place);
+      },
+      remove: async (runs, basis) => {
+        await count("remove");
+        return pruning.remove(runs, basis);
+      },
+    };
   }
 
   interface Run {

@@ -1,6 +1,7 @@
 /** Owns: ledgers with runs that pruning may remove, and some that it has to keep. */
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { PrunableRun, PruningBasis } from "../../src/agents/coordination/ports/run-store.ts";
 import { pruneLedger, type PruneReport } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
@@ -26,6 +27,8 @@ interface RunOptions {
   readonly isOpen?: boolean;
   /** The coordination that it is part of. */
   readonly parent?: string;
+  /** The coordination that it was forked from. */
+  readonly source?: string;
   /** How many claims it acquires. */
   readonly claims?: number;
 }
@@ -34,12 +37,16 @@ interface RunOptions {
 export async function addCoordination(
   store: OpenedLedger,
   name: string,
-  { isOpen = false, parent, claims = 0 }: RunOptions = {},
+  { isOpen = false, parent, source, claims = 0 }: RunOptions = {},
 ): Promise<CoordinationId> {
   const author = createAuthor(name);
   const opening = openingOf(`trace-${name}`);
   const around = parent && { coordinationId: runIdOf(parent), stepId: "step-1" as StepId };
-  const first = author.append({ ...opening, ...(around && { parent: around }) }, spawnOf(`call-${name}`));
+  const forkedFrom = source && { coordinationId: runIdOf(source), sequence: 2 };
+  const first = author.append(
+    { ...opening, ...(around && { parent: around }), ...(forkedFrom && { forkedFrom }) },
+    spawnOf(`call-${name}`),
+  );
   await store.append({ ...first, contents: [{ ...contentOf(`task of ${name}`), keepWhileRunning: true }] });
   for (let index = 0; index < claims; index += 1)
     await store.append(author.append(createClaim((await readLastToken(store)) + 1, name)));
@@ -80,6 +87,11 @@ export async function addWorkflow(
   const ended = author.append([COMPLETED], { status: "completed" });
   await workflows.append({ ...ended, summary: { ...ended.summary, workflowId: WORKFLOW_ID } });
   return author.runId;
+}
+
+/** Nothing has begun since the newest run was looked at, and no run is related to another one. */
+export function createPruningBasis({ ordinal }: Pick<PrunableRun, "ordinal">): PruningBasis {
+  return { newest: ordinal, familyOf: (runId) => runId };
 }
 
 /** Removes all that ended before the time. */

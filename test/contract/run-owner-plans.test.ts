@@ -3,6 +3,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import {
   formatCollect,
+  formatForgetMissed,
   formatHolders,
   formatList,
   formatTake,
@@ -20,8 +21,8 @@ describe.each(KINDS)("SQLite finds the owners of %s runs", (kind) => {
     const database = new Database(":memory:");
     keepPlans(database);
     for (const { sql } of loadMigrations()) database.exec(sql);
-    const { holders, free, owned, arrivals, ownersOf } = prepareOwnerReads(database, kind);
-    const { take, give } = prepareOwnerWrites(database, kind);
+    const { holders, free, missed, owned, arrivals, ownersOf } = prepareOwnerReads(database, kind);
+    const { take, give, forgetMissed } = prepareOwnerWrites(database, kind);
     const planOf = ({ source }: { readonly source: string }): string[] =>
       database
         .prepare<[], { detail: string }>(`explain query plan ${source.replaceAll(/\?|@\w+/gu, "1")}`)
@@ -36,8 +37,12 @@ describe.each(KINDS)("SQLite finds the owners of %s runs", (kind) => {
       "SEARCH run USING COVERING INDEX run_by_owner (kind=? AND owner_id>?)",
     ]);
     expect(planOf(arrivals)).toEqual(["SEARCH run USING INDEX run_arrived (kind=? AND owner_id=?)"]);
-    const all = [holders, ...Object.values(free), owned, ...Object.values(take), arrivals, ownersOf, give];
-    for (const statement of all)
+    for (const statement of [missed, forgetMissed])
+      expect(planOf(statement)).toContainEqual(
+        expect.stringMatching(/^SEARCH run USING (?:COVERING )?INDEX run_arrived \(kind=\?\)/u),
+      );
+    const all = [holders, ...Object.values(free), missed, owned, ...Object.values(take), arrivals];
+    for (const statement of [...all, ownersOf, give, forgetMissed])
       expect(planOf(statement).filter((step) => /^SCAN run\b/u.test(step))).toEqual([]);
     database.close();
   });
@@ -83,6 +88,7 @@ describe.each(KINDS)("PostgreSQL finds the owners of %s runs", (kind) => {
     expect(await listIndexes(schema, formatHolders(kind))).toEqual(["run_by_owner", "run_by_owner"]);
     expect(await listIndexes(schema, formatList(kind))).toEqual(["run_by_owner"]);
     expect(await listIndexes(schema, formatCollect(kind))).toEqual(["run_arrived", "run_pkey"]);
+    expect(await listIndexes(schema, formatForgetMissed(kind))).toEqual(["run_arrived", "run_pkey"]);
     expect(await listIndexes(schema, formatTake(kind, true))).toEqual(["run_by_owner", "run_pkey"]);
     const byAll = ["run_by_owner", "run_by_owner", "run_by_owner", "run_pkey"];
     expect(await listIndexes(schema, formatTake(kind, false))).toEqual(byAll);

@@ -38,6 +38,26 @@ export function describeTakingFrom<Request extends Append>(open: Open<Request>):
   });
 }
 
+export function describeMissedArrivals<Request extends Append>(open: Open<Request>): void {
+  it("forget what arrived at ended runs whose owner is gone, and nothing else that arrived", async () => {
+    await using tested = await open();
+    const { owners } = tested.store;
+    const ids = ["living", "named", "removed", "taker", "unheard-of"];
+    for (const id of ids) {
+      if (id !== "unheard-of") await owners.beat({ id });
+      await tested.store.append((await beginOne(tested, `ended-${id}`, id)).end());
+    }
+    const running = await beginOne(tested, "open", "living");
+    await appendAs(tested.store, running, undefined);
+    const countArrivals = async (id: string): Promise<number> => (await owners.collectArrivals(id, 9)).length;
+    await owners.remove("removed");
+    expect([await countArrivals("removed"), await countArrivals("unheard-of")]).toEqual([0, 0]);
+    expect(await takeIds(owners, "taker", { from: ["named"], isOnlyFrom: true })).toEqual([]);
+    expect([await countArrivals("named"), await countArrivals("taker")]).toEqual([0, 1]);
+    expect(await countArrivals("living")).toBe(2);
+  });
+}
+
 export function describeHolders<Request extends Append>(open: Open<Request>): void {
   it("hold open runs, each named once and in order, also those unheard of and nobody", async () => {
     await using tested = await open();

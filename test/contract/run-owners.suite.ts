@@ -1,7 +1,12 @@
 /** Owns: the part of the conformance suite about which process drives which run of either kind (`RunOwners`, O1 to O4). */
 import { expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { describeGiving, describeHolders, describeTakingFrom } from "./run-owners-giving.suite.ts";
+import {
+  describeGiving,
+  describeHolders,
+  describeMissedArrivals,
+  describeTakingFrom,
+} from "./run-owners-giving.suite.ts";
 import {
   appendAs,
   arrivalOf,
@@ -20,6 +25,7 @@ export function describeRunOwners<Request extends Append>(open: Open<Request>): 
   describeBeats(open);
   describeTaking(open);
   describeTakingFrom(open);
+  describeMissedArrivals(open);
   describeHolders(open);
   describeGiving(open);
   describeFence(open);

@@ -26,6 +26,13 @@ export function createMemoryOwners<Summary>(
     [...runs]
       .filter(([, run]) => !hasEnded(run.summary) && run.ordinal > after && isWanted(run))
       .slice(0, limit);
+  const forgetMissed = (owner: string, from: readonly string[]): void => {
+    for (const run of runs.values()) {
+      const id = run.owner.owner_id;
+      const isGone = id !== owner && (from.includes(id) || !owners.has(id));
+      if (isGone && hasEnded(run.summary)) run.hasArrived = false;
+    }
+  };
   return {
     beat: (owner) =>
       answer(() => {
@@ -35,6 +42,7 @@ export function createMemoryOwners<Summary>(
     remove: (id) =>
       answer(() => {
         owners.delete(id);
+        forgetMissed("", [id]);
       }),
     holders: () =>
       answer(() => {
@@ -43,6 +51,7 @@ export function createMemoryOwners<Summary>(
       }),
     take: ({ owner, from, limit, isOnlyFrom = false }) =>
       answer(() => {
+        forgetMissed(owner, from);
         const isFree = ({ owner: { owner_id: id } }: Run): boolean =>
           id !== owner && (from.includes(id) || (!isOnlyFrom && !owners.has(id)));
         return listOpen(isFree, 0, limit).map(([runId, run]) => {

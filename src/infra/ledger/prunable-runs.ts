@@ -1,5 +1,5 @@
 /** Owns: how pruning reads the row of a run and what it leaves of one, whatever the ledger is kept in. */
-import type { PrunableRun } from "../../agents/coordination/ports/run-store.ts";
+import type { PrunableRun, PruningBasis } from "../../agents/coordination/ports/run-store.ts";
 import type { RunKind } from "./stored-run.ts";
 
 export interface PrunableRow {
@@ -42,7 +42,7 @@ const PATHS: Readonly<
   ],
 };
 
-function listRelatives(row: PrunableRow): string[] | undefined {
+function listRelatives(row: NewerRow): string[] | undefined {
   try {
     const documents = {
       summary: JSON.parse(row.summary) as unknown,
@@ -87,6 +87,26 @@ export function selectPrunableRuns(isStaying: string): string {
     where run.run_key < @before
     order by run.run_key desc
     limit @limit`;
+}
+
+/** The row of a run that began after the runs of a page were looked at. */
+export type NewerRow = Omit<PrunableRow, "length" | "state">;
+
+/** Selects the runs that began since. */
+export const SELECT_NEWER_RUNS = `
+  select run.run_key, run.run_id, run.kind, run.summary, run.origin, first.payload
+  from run
+  join event as first on first.run_key = run.run_key and first.sequence = 0
+  where run.run_key > @newest`;
+
+/** Leaves out the families to which a run that began since belongs. */
+export function leaveJoinedFamilies(
+  runs: readonly PrunableRun[],
+  { familyOf }: PruningBasis,
+  newer: readonly NewerRow[],
+): readonly PrunableRun[] {
+  const joined = new Set(newer.flatMap((row) => listRelatives(row) ?? []).map((runId) => familyOf(runId)));
+  return joined.size === 0 ? runs : runs.filter(({ runId }) => !joined.has(familyOf(runId)));
 }
 
 /** Begins the statement that leaves the traces of runs; which ones, its `from` says. */

@@ -15,14 +15,15 @@ export interface RunOwners {
   beat(owner: RunOwner): Promise<void>;
   /** All owners that have told of themselves and were not removed, by their ids. */
   beats(): Promise<readonly OwnerBeat[]>;
-  /** Removes an owner: its runs are free for others to take. */
+  /** Removes an owner: its runs are free for others to take. Arrivals that nobody will collect are forgotten, as by `take`. */
   remove(id: string): Promise<void>;
   /** The ids of those who own open runs, sorted, whether they have told of themselves or not; "" for runs that nobody owns. */
   holders(): Promise<readonly string[]>;
   /**
    * Makes `owner` the owner of open runs that no living owner has: those of `from` and, unless `isOnlyFrom`, those of owners that
    * have not told of themselves or were removed, and of nobody. At most `limit`, the oldest first, without waiting for those
-   * that somebody writes to.
+   * that somebody writes to. Ended runs that no living owner has are not taken, and are no arrivals any more: else they could
+   * never be pruned.
    */
   take(request: TakeRuns): Promise<readonly OwnedRun[]>;
   /**

@@ -115,14 +115,25 @@ export interface PrunedRun {
  * Removes whole runs that have ended (docs/adr/0030).
  *
  * N1 A run is removed with all its events or not at all, and leaves its length and its newest hash, so that what is left still
- * proves that nothing else is missing. N2 No run is removed that is open, that changed since it was looked at, or whose events
- * something else in the ledger names.
+ * proves that nothing else is missing. N2 No run is removed that is open, that changed since it was looked at, whose events
+ * something else in the ledger names, or of whose family a run has begun since (`PruningBasis`).
  */
 export interface LedgerPruning {
   /** Runs of either kind, newest first, with what has to be known before one is removed. */
   page(place: PruningPlace): Promise<PrunableRun[]>;
-  /** Removes runs in one transaction. One that is not as the page said is left. */
-  remove(runs: readonly PrunableRun[]): Promise<RemovedRuns>;
+  /**
+   * Removes runs in one transaction. One that is not as the page said is left, and so is one that a run which began since is related
+   * to, with its family.
+   */
+  remove(runs: readonly PrunableRun[], basis: PruningBasis): Promise<RemovedRuns>;
+}
+
+/** On what it was decided that runs may be removed. */
+export interface PruningBasis {
+  /** The ordinal of the newest run that was looked at. */
+  readonly newest: number;
+  /** Names the family of a run; a run without relatives is one by itself. */
+  readonly familyOf: (runId: string) => string;
 }
 
 /** Which page of runs is looked at. */

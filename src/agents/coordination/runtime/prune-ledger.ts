@@ -2,10 +2,11 @@
  * Owns: which runs `ledger prune` removes, and in what portions.
  *
  * Runs that are part of one another, were forked from one another or share their memory are a family: it is removed whole, or
- * not at all. A run whose stored bytes are damaged is kept with its family, so that the damage can be looked into.
+ * not at all. A run whose stored bytes are damaged is kept with its family, so that the damage can be looked into. A run that begins
+ * meanwhile keeps the family that it joins.
  */
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
-import type { LedgerPruning, PrunableRun, RemovedRuns } from "../ports/run-store.ts";
+import type { LedgerPruning, PrunableRun, PruningBasis, RemovedRuns } from "../ports/run-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { WorkflowStore } from "../ports/workflow-store.ts";
 
@@ -50,8 +51,11 @@ export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): 
   const families = await findFamilies(ledger, request);
   const kept: Record<KeptReason, number> = { open: 0, recent: 0, used: 0, related: 0, damaged: 0 };
   const removed = { runs: 0, events: 0 };
-  const remove = request.isDryRun ? countRuns : (runs: readonly PrunableRun[]) => ledger.pruning.remove(runs);
+  const remove = request.isDryRun
+    ? countRuns
+    : (runs: readonly PrunableRun[]) => ledger.pruning.remove(runs, families);
   for await (const page of readPages(ledger.pruning, request)) {
+    await families.lookAgain();
     const removable: PrunableRun[] = [];
     for (const run of page) {
       const reason = await findReasonToKeep(ledger, run, families);
@@ -84,7 +88,9 @@ async function* readPages(
 }
 
 /** The families of more than one run. All others are not in memory: a ledger may have a million of them. */
-interface Families {
+interface Families extends PruningBasis {
+  /** Looks at the runs that began since: a family that one of them belongs to is kept. */
+  lookAgain(): Promise<void>;
   /** Whether a run of the family, and so all of it, is kept. */
   isKept(runId: string): boolean;
   /** The run of the family with damaged bytes, where there is one. */
@@ -93,9 +99,11 @@ interface Families {
 
 async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promise<Families> {
   const roots = createRoots();
+  let newest = 0;
   let lookedAt = 0;
   for await (const page of readPages(ledger.pruning, request)) {
     joinRelatives(roots, page);
+    newest = Math.max(newest, page[0]?.ordinal ?? 0);
     lookedAt += page.length;
     request.onProgress?.({ step: "looked at", runs: lookedAt });
   }
@@ -109,7 +117,35 @@ async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promis
     }
   }
   for (const runId of damaged) kept.add(roots.find(runId));
-  return { isKept: (runId) => roots.has(runId) && kept.has(roots.find(runId)), damaged };
+  return {
+    get newest() {
+      return newest;
+    },
+    familyOf: (runId) => roots.find(runId),
+    isKept: (runId) => roots.has(runId) && kept.has(roots.find(runId)),
+    damaged,
+    lookAgain: async () => {
+      const newer = await listNewer(ledger.pruning, request, newest);
+      joinRelatives(roots, newer);
+      for (const { runId } of newer) if (roots.has(runId)) kept.add(roots.find(runId));
+      newest = newer[0]?.ordinal ?? newest;
+    },
+  };
+}
+
+/** Lists the runs that began after one, newest first. */
+async function listNewer(
+  pruning: LedgerPruning,
+  request: PruneRequest,
+  newest: number,
+): Promise<readonly PrunableRun[]> {
+  const newer: PrunableRun[] = [];
+  for await (const page of readPages(pruning, request)) {
+    const begun = page.filter(({ ordinal }) => ordinal > newest);
+    newer.push(...begun);
+    if (begun.length < page.length) break;
+  }
+  return newer;
 }
 
 function joinRelatives(roots: Roots, page: readonly PrunableRun[]): void {

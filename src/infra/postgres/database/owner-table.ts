@@ -1,11 +1,11 @@
 /**
- * Owns: which process drives which run (`RunOwners`), of the runs of one kind. Each call is one statement. Except `give`,
- * none waits for a run that an append writes to: it is passed over, and found the next time.
+ * Owns: which process drives which run (`RunOwners`), of the runs of one kind. Each change of owners is one statement. Except
+ * `give`, none waits for a run that an append writes to: it is passed over, and found the next time.
  */
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../../agents/coordination/ports/run-owners.ts";
 import type { OpenLedger } from "./commit-queue.ts";
-import { createNotOwner, listOwners, type OwnerRow } from "../../ledger/owner-fence.ts";
+import { createNotOwner, listOwners, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 
 interface BeatRow {
@@ -34,7 +34,10 @@ export function createRunOwners(
         return rows.map(ownerBeatOf);
       }),
     remove: async (id) => {
-      await written(() => query("delete from run_owner where id = @id", { id }));
+      await written(async () => {
+        await query("delete from run_owner where id = @id", { id });
+        await query(formatForgetMissed(kind), { owner: NOBODY.owner_id, gone: [id] });
+      });
     },
     holders: () =>
       guarded(async () => {
@@ -43,6 +46,7 @@ export function createRunOwners(
       }),
     take: ({ owner, from, limit, isOnlyFrom = false }) =>
       written(async () => {
+        await query(formatForgetMissed(kind), { owner, gone: from });
         const rows = await query<OwnedRow>(formatTake(kind, isOnlyFrom), { owner, gone: from, limit });
         return rows.map(ownedRunOf);
       }),
@@ -170,6 +174,26 @@ export function formatTake(kind: RunKind, isOnlyFrom: boolean): string {
     select run_key, run_id, owner_token
     from moved
     order by run_key`;
+}
+
+/** Ended runs are not taken over: where their owner is gone, nobody would collect that others appended to them. */
+export function formatForgetMissed(kind: RunKind): string {
+  return `
+    with missed as materialized (
+      select run_key
+      from run
+      where kind = '${kind}' and arrived = 1 and ended = 1 and owner_id <> @owner
+        and not exists (
+          select 1
+          from run_owner
+          where run_owner.id = run.owner_id and run_owner.id <> all (@gone::text[])
+        )
+      for no key update of run skip locked
+    )
+    update run
+    set arrived = 0
+    from missed
+    where run.run_key = missed.run_key`;
 }
 
 /** Waits for an append that is under way: after one of the owner the run still has the token, after a takeover it does not. */

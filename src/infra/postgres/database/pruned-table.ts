@@ -6,13 +6,17 @@ import type {
   PrunedCounts,
   PrunedRun,
   PrunedRuns,
+  PruningBasis,
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
 import { listLabels, type Label } from "../../ledger/event-labels.ts";
 import {
   createPrunableRun,
   LEAVE_TRACE,
+  leaveJoinedFamilies,
+  SELECT_NEWER_RUNS,
   selectPrunableRuns,
+  type NewerRow,
   type PrunableRow,
 } from "../../ledger/prunable-runs.ts";
 import type { OpenLedger } from "./commit-queue.ts";
@@ -57,22 +61,24 @@ export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
   return {
     page: (place) =>
       guarded(async () => (await database.query<PrunableRow>(PAGE, { ...place })).map(createPrunableRun)),
-    remove: (runs) => written(() => removeBehindLock(ledger, runs)),
+    remove: (runs, basis) => written(() => removeBehindLock(ledger, runs, basis)),
   };
 }
 
 const PAGE = selectPrunableRuns("false");
 
-/** Behind the lock of the ledger, as every append: so no run grows while it is removed. */
+/** Behind the lock of the ledger, as every append: so no run grows, and none begins, while runs are removed. */
 async function removeBehindLock(
   { database, busyTimeoutMs, now }: PruningLedger,
   runs: readonly PrunableRun[],
+  basis: PruningBasis,
 ): Promise<RemovedRuns> {
   const writer = await database.connectWriter();
   let isBroken = true;
   try {
     await Promise.all(lockLedger(writer.query, { busyTimeoutMs }));
-    const removed = await removeRuns(writer.query, runs, now());
+    const newer = await writer.query<NewerRow>(SELECT_NEWER_RUNS, { newest: basis.newest });
+    const removed = await removeRuns(writer.query, leaveJoinedFamilies(runs, basis, newer), now());
     await writer.query("commit");
     isBroken = false;
     return removed;

@@ -8,7 +8,7 @@ import type {
   TakeRuns,
 } from "../../../agents/coordination/ports/run-owners.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
-import { createNotOwner, listOwners, type OwnerRow } from "../../ledger/owner-fence.ts";
+import { createNotOwner, listOwners, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import { loadMigrations } from "./migrate.ts";
 import { createSchemaStatements } from "./schema-statements.ts";
@@ -38,16 +38,25 @@ export function createRunOwners({ database, guarded, queued }: OpenLedger, kind:
         })),
       ),
     remove: async (id) => {
-      await write(({ remove }) => remove.run(id));
+      await write(({ remove, forgetMissed }) => {
+        remove.run(id);
+        forgetMissed.run({ owner: NOBODY.owner_id, gone: JSON.stringify([id]) });
+      });
     },
     holders: () => read((prepared) => prepared?.holders.all() ?? []),
     take: async (request) => {
       const values = valuesOf(request);
       const by = request.isOnlyFrom ? "fromAlone" : "fromAll";
       // Mostly there are none: then nobody waits for the lock of the ledger.
-      const isAny = await read((prepared) => (prepared?.free[by].get({ ...values, limit: 1 }) ?? 0) > 0);
-      if (!isAny) return [];
-      return (await write(({ take }) => take[by].all(values))).map(ownedRunOf).toSorted(compareOrdinals);
+      const isAny = await read(
+        (prepared) => prepared?.free[by].get({ ...values, limit: 1 }) ?? prepared?.missed.get(values),
+      );
+      if (isAny === undefined) return [];
+      const rows = await write(({ take, forgetMissed }) => {
+        forgetMissed.run(values);
+        return take[by].all(values);
+      });
+      return rows.map(ownedRunOf).toSorted(compareOrdinals);
     },
     give: async (runId, owner, to) => {
       const { changes } = await write(({ give }) => give.run({ runId, ...owner, to }));
@@ -77,6 +86,8 @@ interface TakeValues {
   readonly limit: number;
 }
 
+type MissedValues = Pick<TakeValues, "owner" | "gone">;
+
 interface OwnedRow {
   readonly run_key: number;
   readonly run_id: string;
@@ -103,6 +114,7 @@ interface OwnerReads {
   readonly owners: Statement<[], { id: string; process: string | null; beats: number }>;
   readonly holders: Statement<[], string>;
   readonly free: ByReach<Statement<[TakeValues], number>>;
+  readonly missed: Statement<[MissedValues], number>;
   readonly owned: Statement<[ownerId: string, after: number, limit: number], OwnedRow>;
   readonly ownersOf: Statement<[runIds: string], OwnerRow & { readonly run_id: string }>;
   readonly arrivals: Arrivals;
@@ -115,6 +127,7 @@ interface OwnerWrites {
   readonly give: Statement<[GiveValues]>;
   readonly arrivals: Arrivals;
   readonly forgetArrival: Statement<[runKey: number]>;
+  readonly forgetMissed: Statement<[MissedValues]>;
 }
 
 function valuesOf({ owner, from, limit }: TakeRuns): TakeValues {
@@ -183,6 +196,17 @@ function selectFreeFrom(isOpen: string): string {
     limit @limit`;
 }
 
+/** Ended runs are not taken over: where their owner is gone, nobody would collect that others appended to them. */
+function selectMissed(kind: RunKind): string {
+  return `
+    select run_key
+    from run indexed by run_arrived
+    where kind = '${kind}' and arrived = 1 and ended = 1 and owner_id <> @owner
+      and owner_id not in (
+        select id from run_owner where id not in (select value from json_each(@gone))
+      )`;
+}
+
 function formatTake(free: string): string {
   return `
     update run
@@ -212,6 +236,7 @@ export function prepareOwnerReads(database: Database, kind: RunKind): OwnerReads
       fromAlone: database.prepare<[TakeValues], number>(selectFreeFrom(isOpen)).pluck(),
       fromAll: database.prepare<[TakeValues], number>(selectFree(isOpen)).pluck(),
     },
+    missed: database.prepare<[MissedValues], number>(selectMissed(kind)).pluck(),
     owned: database.prepare<[string, number, number], OwnedRow>(
       `select run_key, run_id, owner_token
        from run
@@ -248,5 +273,8 @@ export function prepareOwnerWrites(database: Database, kind: RunKind): OwnerWrit
     ),
     arrivals: prepareArrivals(database, kind),
     forgetArrival: database.prepare<[number]>("update run set arrived = 0 where run_key = ?"),
+    forgetMissed: database.prepare<[MissedValues]>(
+      `update run set arrived = 0 where run_key in (${selectMissed(kind)})`,
+    ),
   };
 }

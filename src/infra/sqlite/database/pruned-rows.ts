@@ -8,6 +8,7 @@ import type {
   PrunedCounts,
   PrunedRun,
   PrunedRuns,
+  PruningBasis,
   PruningPlace,
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
@@ -15,7 +16,10 @@ import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 import {
   createPrunableRun,
   LEAVE_TRACE,
+  leaveJoinedFamilies,
+  SELECT_NEWER_RUNS,
   selectPrunableRuns,
+  type NewerRow,
   type PrunableRow,
 } from "../../ledger/prunable-runs.ts";
 import { readSchemaVersion } from "./migrate.ts";
@@ -66,8 +70,13 @@ export function createLedgerPruning({ database, guarded, queued, now }: PruningL
       await othersTurn();
       return page;
     },
-    remove: async (runs) => {
-      const removed = await queued((queue) => queue.run(() => removeEach(prepareRemoval(), runs, now())));
+    remove: async (runs, basis) => {
+      const removed = await queued((queue) =>
+        queue.run(() => {
+          const { listNewer, remove } = prepareRemoval();
+          return removeEach(remove, leaveJoinedFamilies(runs, basis, listNewer(basis)), now());
+        }),
+      );
       await othersTurn();
       return removed;
     },
@@ -95,7 +104,18 @@ const PAGE = selectPrunableRuns("run.run_key = (select max(run_key) from run)");
 /** Returns whether the run was removed: not where it is another than the one that was looked at. */
 type Remove = (run: PrunableRun, atMs: number) => boolean;
 
-function createRemoval(database: Database): Remove {
+interface Removal {
+  /** Lists the runs that began since. */
+  readonly listNewer: (basis: PruningBasis) => readonly NewerRow[];
+  readonly remove: Remove;
+}
+
+function createRemoval(database: Database): Removal {
+  const newer = database.prepare<[{ readonly newest: number }], NewerRow>(SELECT_NEWER_RUNS);
+  return { listNewer: ({ newest }) => newer.all({ newest }), remove: prepareRemove(database) };
+}
+
+function prepareRemove(database: Database): Remove {
   const leaveTrace = database.prepare<[object]>(
     `${LEAVE_TRACE}
      from run

@@ -8,7 +8,7 @@ const COMMAND_MS_MAX = 1_000;
 // eslint-disable-next-line no-control-regex -- these are what is looked for
 const PAINT = /\u001b\[[\d;]*m/gu;
 /** Controls except the line break, and what moves or hides the characters beside it. */
-const HARMFUL = /(?![\n\u200d])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/u;
+const HARMFUL = /(?!\n|\u200d|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{DI}]/u;
 const STACK = /\n\s+at .+:\d+:\d+|INVARIANT_VIOLATED|\bTypeError\b|\bRangeError\b|SqliteError/u;
 
 export interface Printed extends CliResult {

@@ -110,7 +110,7 @@ describe("serve", () => {
       program: "openclaw-coordination",
       stdout: createOutput(() => undefined),
       stderr: createOutput((text) => (stderr += text)),
-      config: { read: () => Promise.reject(new Error("unused")) } as never,
+      config: { read: () => Promise.resolve(undefined) } as never,
       nodeVersion: "24.21.0",
       stateDir: () => Promise.resolve(folder.path),
       now: () => 0 as never,
@@ -161,6 +161,9 @@ describe("serve", () => {
       { tenant: "acme", token: "one" },
       { tenant: "other", token: "two" },
     ]);
+    const environment = { OPENWOP_API_KEY: "e" };
+    expect(readTokens({ tokens: file }, environment)).toEqual(readTokens({ tokens: file }, {}));
+    expect(readTokens({ token: "t", tokens: file }, environment)).toHaveLength(3);
     expect(() => readTokens({}, {})).toThrow("there is no token");
     writeFileSync(file, "[1]");
     expect(() => readTokens({ tokens: file }, {})).toThrow("expected JSON of the form");

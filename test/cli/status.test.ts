@@ -273,6 +273,35 @@ describe("doctor", () => {
   });
 });
 
+describe("doctor of a ledger that is named", () => {
+  async function runDoctorOf(ledger: string) {
+    const { stdout, exitCode } = await runCli(["doctor", "--json", "--ledger", ledger]);
+    const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    return { exitCode, find: (name: string) => checks.find((check) => check.name === name) };
+  }
+
+  test.each([0o1777, 0o755])("gives no advice to close the folder around it (mode %o)", async (mode) => {
+    using folder = createTempFolder();
+    await recordLedger(folder.file("copy.sqlite"), [OPEN]);
+    chmodSync(folder.path, mode);
+    const { exitCode, find } = await runDoctorOf(folder.file("copy.sqlite"));
+    expect(exitCode).toBe(0);
+    expect(find("ledger-folder")).toMatchObject({ status: "warn" });
+    expect(find("ledger-folder")).not.toHaveProperty("advice");
+    expect(find("ledger")).toMatchObject({ status: "ok" });
+  });
+
+  test("fails where no ledger is there", async () => {
+    using folder = createTempFolder();
+    const { exitCode, find } = await runDoctorOf(folder.file("typo.sqlite"));
+    expect(exitCode).toBe(1);
+    expect(find("ledger")).toMatchObject({
+      status: "fail",
+      message: expect.stringContaining("LEDGER_NOT_FOUND") as string,
+    });
+  });
+});
+
 describe("a check", () => {
   test.each([
     ["20.19.0", "fail"],

@@ -113,6 +113,19 @@ describe("disable", () => {
     expect(config.config).toEqual(expected);
   });
 
+  test("says that conversations may still be read, and how to take that back", async () => {
+    const config = createMemoryConfig(structuredClone(ENABLED));
+    const permission = `${ENTRY}.hooks.allowConversationAccess`;
+    const advice = `\`openclaw config unset ${permission}\``;
+    const first = await runCli(["disable"], { config });
+    expect(first.stdout).toContain(`${permission} stays true`);
+    expect(first.stdout).toContain(advice);
+    expect((await runCli(["disable"], { config })).stdout).toContain(advice);
+    const json = await runCli(["disable", "--json"], { config });
+    expect(json.stderr).toContain(advice);
+    expect(JSON.parse(json.stdout)).toMatchObject({ changed: [] });
+  });
+
   test("where nothing is enabled, says so and writes nothing", async () => {
     const config = createMemoryConfig({});
     const { stdout, exitCode } = await runCli(["disable"], { config });

@@ -43,6 +43,15 @@ describe("examples/fleet", () => {
     for (const [, { healthcheck }] of services) expect(healthcheck.test[0]).toBe("CMD");
   });
 
+  it("says that each host has process numbers of its own, as the file gives them", () => {
+    const hasShared = serves.some(([, service]) => "pid" in service);
+    const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
+    expect({ hasShared, isTold: readme.includes("process numbers of its own") }).toEqual({
+      hasShared: false,
+      isTold: true,
+    });
+  });
+
   it("starts serve with options that there are", () => {
     expect(serves).toHaveLength(2);
     for (const [, service] of serves) {

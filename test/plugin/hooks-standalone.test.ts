@@ -3,7 +3,7 @@
  * passes so. Node itself runs the copies, as it runs a plugin.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -57,7 +57,11 @@ describe("a copy of the author's side, alone in a folder", () => {
     mkdirSync(join(example, "node_modules"), { recursive: true });
     // Node strips no types below node_modules, and looks at where a link leads.
     symlinkSync(copyInto("package"), join(example, "node_modules/openclaw-coordination"), "dir");
-    const report = run(example, "--test", "--test-reporter=tap", "test/hooks.test.js");
+    const manifest: unknown = JSON.parse(readFileSync(join(example, "package.json"), "utf8"));
+    const { scripts } = manifest as { readonly scripts: { readonly test: string } };
+    const [program, ...args] = scripts.test.split(" ");
+    expect(program).toBe("node");
+    const report = run(example, "--test-reporter=tap", ...args);
     expect(report).toContain("# pass 6");
     expect(report).toContain("# fail 0");
   });

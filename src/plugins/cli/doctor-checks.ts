@@ -131,6 +131,11 @@ export function checkPrivacy(
   return { name, status: "warn", message, advice: `Run \`chmod ${wanted.mode.toString(8)} ${path}\`.` };
 }
 
+/** Returns at most a warning of a folder around a named file, such as /tmp: others may need it as it is. */
+export function dropAdvice({ name, status, message }: Check): Check {
+  return { name, status: status === "fail" ? "warn" : status, message };
+}
+
 /** Checks that a file is a plain one; empty when it is, or does not exist. */
 export function checkPlainFile(name: string, path: string, fault: string | undefined): Check[] {
   if (fault === undefined) return [];

@@ -22,6 +22,7 @@ import {
   checkPrivacy,
   checkQuestions,
   checkUnseen,
+  dropAdvice,
   type Check,
 } from "./doctor-checks.ts";
 import {
@@ -72,7 +73,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
     checkNode(host.nodeVersion),
     ...checkConfig(setting, host.program),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
-    ...((await isLedgerFile(path)) ? checkFiles(path) : []),
+    ...((await isLedgerFile(path)) ? checkFiles(path, options) : []),
     ...(await checkLedgerContent(host, options)),
     ...(await checkLastBackup(host, path)),
     checkHealth(readHealthBeside(await resolvePathBeside(host, options))),
@@ -87,15 +88,16 @@ async function readConfig(host: CliHost): Promise<ReadConfig | CoordinationError
 /** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
 const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
 
-function checkFiles(path: string): Check[] {
+function checkFiles(path: string, { ledger }: ReaderOptions): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
   const listPrivacy = (name: string, file: string, mode: number) =>
     lookAt(name, file, () => [
       checkPrivacy(name, statSync(file, { throwIfNoEntry: false }), { path: file, mode, uid }),
     ]);
+  const folderChecks = listPrivacy("ledger-folder", folder, 0o700);
   return [
-    ...listPrivacy("ledger-folder", folder, 0o700),
+    ...(ledger === undefined ? folderChecks : folderChecks.map(dropAdvice)),
     ...listPrivacy("ledger-file", path, 0o600),
     ...KEY_FILES.flatMap((name) => listPrivacy(name, join(folder, name), 0o600)),
     ...[path, `${path}-wal`, `${path}-shm`, ...KEY_FILES.map((name) => join(folder, name))].flatMap((file) =>
@@ -152,7 +154,8 @@ async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promis
     });
   } catch (error) {
     const failure = asCoordinationError(error);
-    return [checkLedger(failure.code === "LEDGER_NOT_FOUND" ? "absent" : failure)];
+    const isAbsent = failure.code === "LEDGER_NOT_FOUND" && options.ledger === undefined;
+    return [checkLedger(isAbsent ? "absent" : failure)];
   }
 }
 

@@ -4,6 +4,7 @@ import { agentIdSchema } from "../../agents/coordination/contracts/ids.ts";
 import {
   planDisable,
   planEnable,
+  listWarningsAfterDisable,
   listWarningsAfterEnable,
   type EnableOptions,
 } from "../openclaw/host/operator-config.ts";
@@ -51,7 +52,7 @@ async function disable(host: CliHost, options: SwitchOptions): Promise<void> {
   await changeConfig(host, {
     options,
     plan: planDisable,
-    warnings: () => [],
+    warnings: listWarningsAfterDisable,
     already: "coordination is already disabled",
     next: [...TAKEN_UP, `The ledger is kept: \`${host.program} list\` still reads it.`],
   });

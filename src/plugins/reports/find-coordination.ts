@@ -1,4 +1,4 @@
-/** Owns: which coordination an id or the beginning of one means, and the texts that events name. */
+/** Owns: which coordination or workflow run an id or the beginning of one means, and the texts that events name. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
@@ -32,26 +32,76 @@ async function findNewest(reader: ReportedLedger): Promise<CoordinationId> {
 
 /** @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
 export async function resolveId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
-  if (id === "") throw new CoordinationError("INPUT_INVALID", "id: expected a coordination id, got nothing");
-  const entries = await reader.list({ limit: CANDIDATES_MAX + 1, idPrefix: id });
-  const named = entries.find(({ runId }) => runId === id) ?? (entries.length === 1 ? entries[0] : undefined);
-  if (named) return named.runId;
-  if (entries.length === 0) {
-    const trace = await describeTrace(reader, id);
-    throw new CoordinationError(
-      "COORDINATION_NOT_FOUND",
-      trace ?? `no coordination begins with ${JSON.stringify(id)}`,
-    );
+  const only = findOnly(await listCandidates(reader, id), id);
+  if (only !== undefined) return only;
+  const message = (await describeTrace(reader, id)) ?? `no coordination begins with ${JSON.stringify(id)}`;
+  throw new CoordinationError("COORDINATION_NOT_FOUND", message);
+}
+
+/** The same of workflow runs. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
+export async function resolveRunId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
+  const only = findOnly(await listCandidates(reader.workflows, id), id);
+  if (only !== undefined) return only;
+  const message = (await describeTrace(reader, id)) ?? `no workflow run begins with ${JSON.stringify(id)}`;
+  throw new RunNotFoundError("COORDINATION_NOT_FOUND", message);
+}
+
+interface Resolved {
+  readonly kind: "coordination" | "run";
+  readonly id: CoordinationId;
+}
+
+/** The same where an id may be of either kind. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
+export async function resolveEitherId(reader: ReportedLedger, id: string): Promise<Resolved> {
+  const runs = await listCandidates(reader.workflows, id);
+  const candidates = [...runs, ...(await listCandidates(reader, id))];
+  const only = candidates.find((candidate) => candidate === id) ?? findOnly(candidates, id);
+  if (only !== undefined) return { kind: runs.includes(only) ? "run" : "coordination", id: only };
+  const nothing = `no coordination and no workflow run begins with ${JSON.stringify(id)}`;
+  throw new EitherNotFoundError("COORDINATION_NOT_FOUND", (await describeTrace(reader, id)) ?? nothing);
+}
+
+class RunNotFoundError extends CoordinationError {
+  override get advice(): string {
+    return "Run `openclaw coordination runs` to see the ids of workflow runs; a unique prefix is enough.";
   }
+}
+
+class EitherNotFoundError extends CoordinationError {
+  override get advice(): string {
+    return "Run `openclaw coordination list` to see the ids of coordinations, and `openclaw coordination runs` those of workflow runs; a unique prefix is enough.";
+  }
+}
+
+/** The runs of one kind. */
+interface RunsByPrefix {
+  list(query: {
+    readonly limit: number;
+    readonly idPrefix: string;
+  }): Promise<readonly { readonly runId: CoordinationId }[]>;
+  entry(id: CoordinationId): Promise<{ readonly runId: CoordinationId } | undefined>;
+}
+
+/** The run that has exactly this id, or those whose ids begin so, not all where there are many. */
+async function listCandidates(runs: RunsByPrefix, id: string): Promise<readonly CoordinationId[]> {
+  if (id === "")
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      "id: expected a coordination id, or that of a workflow run, got nothing",
+    );
+  const entries = await runs.list({ limit: CANDIDATES_MAX + 1, idPrefix: id });
+  const ids = entries.map(({ runId }) => runId);
   // The page of candidates may not reach back to the one with exactly this id.
-  const [exact] = await reader.read(id as CoordinationId, { from: 0, limit: 1 });
-  if (exact) return exact.runId;
-  const candidates = entries.slice(0, CANDIDATES_MAX).map(({ runId }) => runId);
-  const more = entries.length > CANDIDATES_MAX ? " and more" : "";
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `id: ${JSON.stringify(id)} is a prefix of ${candidates.join(", ")}${more}`,
-  );
+  const exact = ids.length > 1 ? await runs.entry(id as CoordinationId) : undefined;
+  return exact ? [exact.runId] : ids;
+}
+
+/** `undefined` where there is none. @throws CoordinationError `INPUT_INVALID` where there are several */
+function findOnly(candidates: readonly CoordinationId[], id: string): CoordinationId | undefined {
+  if (candidates.length <= 1) return candidates[0];
+  const named = candidates.slice(0, CANDIDATES_MAX).join(", ");
+  const more = candidates.length > CANDIDATES_MAX ? " and more" : "";
+  throw new CoordinationError("INPUT_INVALID", `id: ${JSON.stringify(id)} is a prefix of ${named}${more}`);
 }
 
 /** Returns what is left of a run that `ledger prune` removed; `undefined` for another id. */

@@ -11,7 +11,7 @@ import { createPageClient, servePage, signIn } from "../../openwop/page-scene.ts
 import { openQuestionStage, type QuestionStage } from "../../plugin/question-stage.ts";
 import { createTempFolder, TEST_EPOCH_MS } from "../../support/temp-ledger.ts";
 
-const HARMFUL = /(?!\u200d)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/u;
+const HARMFUL = /(?!\u200d|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{DI}]/u;
 
 const folder = createTempFolder();
 const ledger = folder.file("ledger.sqlite");

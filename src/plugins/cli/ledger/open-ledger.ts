@@ -1,4 +1,6 @@
 /** Owns: which ledger a command reads. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
@@ -10,16 +12,40 @@ export function loadLedgerReader() {
 }
 
 /**
- * Returns the path or the URL of the ledger that is read: within the host, of the one that its configuration names.
+ * Returns the path or the URL of the ledger that is read: without `--ledger`, of the one that the gateway's configuration names.
  * @throws CoordinationError `CONFIG_INVALID`
  */
 export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   if (ledger !== undefined) return ledger;
   const { findLedgerPlace } = await import("../../ledger-setting.ts");
-  return findLedgerPlace(readLedgerConfig(host.config.known), {
-    stateDir: await host.stateDir(),
-    readVariable: (name) => process.env[name],
-  });
+  const stateDir = await host.stateDir();
+  try {
+    const setting = readLedgerConfig(await readGatewayConfig(host, stateDir));
+    return findLedgerPlace(setting, { stateDir, readVariable: (name) => process.env[name] });
+  } catch (cause) {
+    throw new UnknownLedgerError("CONFIG_INVALID", describeError(cause), { cause });
+  }
+}
+
+/** Its advice has the way round the configuration, too. */
+class UnknownLedgerError extends CoordinationError {
+  override get advice(): string {
+    return "Correct OpenClaw's configuration, which says where the ledger is, or name the ledger with `--ledger`.";
+  }
+}
+
+/** Where OpenClaw is not there, the ledger is in the state folder, unless its configuration is there and may say otherwise. */
+async function readGatewayConfig({ config }: CliHost, stateDir: string): Promise<unknown> {
+  if (config.known) return config.known;
+  const mayNameLedger = await config.mayNameLedger?.(stateDir);
+  if (mayNameLedger === false) return undefined;
+  const read = await config.read();
+  if (read) return read.config;
+  if (!mayNameLedger) return undefined;
+  throw new CoordinationError(
+    "CONFIG_INVALID",
+    "OpenClaw is not installed beside this command, so its configuration, which may name a ledger, cannot be read",
+  );
 }
 
 /** Returns how the place of the ledger that is read is shown; of a gateway whose setting cannot be read, its file. */

@@ -7,7 +7,7 @@ import { checkReplay } from "../../../agents/coordination/runtime/workflow-host/
 import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
-import { resolveId } from "../../reports/find-coordination.ts";
+import { resolveEitherId } from "../../reports/find-coordination.ts";
 import { readPolicyFile } from "../files/policy-file.ts";
 import { renderReplay, type ReplayOutcome } from "./replay-text.ts";
 import {
@@ -33,7 +33,7 @@ export function addReplay(parent: CommandGroup, host: CliHost): void {
     .description(
       "Decide a coordination or a workflow run again from its log, nothing executed; exit code 1 where it differs",
     )
-    .argument("<id>", "the id of a coordination, or a unique prefix of one, or of a workflow run")
+    .argument("<id>", "the id of a coordination or of a workflow run, or a unique prefix of one")
     .option("--from <sequence>", "take what comes before as it is recorded")
     .option("--to <sequence>", "stop before this event, behind the decision that it belongs to")
     .option(
@@ -57,10 +57,9 @@ export function addReplay(parent: CommandGroup, host: CliHost): void {
 async function replay(host: CliHost, id: string, options: ReplayOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const beganAtMs = host.now();
-    const isRun = (await reader.workflows.entry(id as CoordinationId)) !== undefined;
-    const outcome: ReplayOutcome = isRun
-      ? await replayRun(reader, id as CoordinationId, options)
-      : await replayLog(reader, id, options);
+    const { kind, id: fullId } = await resolveEitherId(reader, id);
+    const replayOne = kind === "run" ? replayRun : replayLog;
+    const outcome = await replayOne(reader, fullId, options);
     if (outcome.replayed.difference) host.failWith(1);
     const tookMs = host.now() - beganAtMs;
     if (options.json) await writeJson(host, jsonOf(outcome, tookMs));
@@ -68,13 +67,17 @@ async function replay(host: CliHost, id: string, options: ReplayOptions): Promis
   });
 }
 
-async function replayLog(reader: LedgerReader, id: string, options: ReplayOptions): Promise<ReplayOutcome> {
+async function replayLog(
+  reader: LedgerReader,
+  id: CoordinationId,
+  options: ReplayOptions,
+): Promise<ReplayOutcome> {
   const from = placeIn(options.from, "--from") ?? 0;
   const to = placeIn(options.to, "--to");
   if (to !== undefined && to <= from)
     throw new CoordinationError("INPUT_INVALID", `--to: expected a place behind ${from}, got ${to}`);
   const policy = options.policy === undefined ? undefined : await readPolicyFile(options.policy);
-  const replayed = await replayCoordination(reader, await resolveId(reader, id), {
+  const replayed = await replayCoordination(reader, id, {
     from,
     ...(to !== undefined && { to }),
     ...(policy && { policy }),

@@ -1,18 +1,16 @@
 /** Owns: making any text safe and measurable on a terminal: control characters, width in cells, cutting and padding. */
+import { replaceHidden } from "../../../agents/coordination/std/hidden-characters.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 
 /** Takes 10 ms to make, a third of what an empty program takes, and most texts do without. */
 const loadSegmenter = createOnce(() => new Intl.Segmenter("en", { granularity: "grapheme" }));
-
-/** Controls, invisible and direction-changing characters; the zero-width joiner only builds emoji. */
-const HARMFUL = /(?!\u200d)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
 
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
 
 /** Formats text as one line that cannot move the cursor, colour the terminal or reverse what stands beside it. */
 export function formatPrintable(text: string, unicode: boolean): string {
-  const oneLine = text.toWellFormed().replace(/\s+/g, " ").replace(HARMFUL, "\ufffd").trim();
+  const oneLine = replaceHidden(text.toWellFormed().replace(/\s+/g, " "), () => "\ufffd").trim();
   return unicode ? oneLine : oneLine.replace(/[^\x20-\x7e]/gu, "?");
 }
 
@@ -24,7 +22,7 @@ export function formatMessage(message: string, unicode: boolean): string {
   return formatPrintable(cut, unicode);
 }
 
-/** The same JSON value, in which nothing moves the cursor, colours the terminal or reverses what stands beside it. */
+/** The same JSON value, in which nothing is invisible, moves the cursor, colours the terminal or reverses what stands beside it. */
 export function formatJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(HARMFUL_IN_JSON, (character) =>
     [...Array(character.length).keys()].map((at) => escapeUnit(character.charCodeAt(at))).join(""),
@@ -32,7 +30,7 @@ export function formatJson(value: unknown, indent?: number): string {
 }
 
 /** Line breaks between members are JSON's own; controls below 0x20 within texts are escaped already. */
-const HARMFUL_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
+const HARMFUL_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{DI}]/gu;
 
 function escapeUnit(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, "0")}`;

@@ -1,9 +1,8 @@
 /** Owns: `diff`: where two workflow runs of a ledger differ (OpenWOP RFC 0054). */
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { diffRuns, type ComparedRun, type RunDiff } from "../../../agents/coordination/workflow/run-diff.ts";
 import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
+import { resolveRunId } from "../../reports/find-coordination.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -23,7 +22,7 @@ const SHOWN_MAX = 50;
 export function addDiff(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("diff"))
     .description("Tell where two workflow runs differ; exit code 1 where they do")
-    .argument("<run>", "the id of a workflow run")
+    .argument("<run>", "the id of a workflow run, or a unique prefix of one")
     .argument("<other>", "the id of another one, such as a fork of it")
     .action((one: string, other: string, options: ReaderOptions) =>
       runCommand(host, options, () => diff(host, [one, other], options)),
@@ -39,19 +38,17 @@ async function diff(
   [one, other]: readonly [string, string],
   options: ReaderOptions,
 ): Promise<void> {
-  await withLedger(host, options, async ({ workflows }) => {
-    const found = diffRuns(await runIn(workflows, one), await runIn(workflows, other));
+  await withLedger(host, options, async (reader) => {
+    const found = diffRuns(await readRun(reader, one), await readRun(reader, other));
     if (found.eventDiffs.length > 0) host.failWith(1);
     if (options.json) await writeJson(host, found);
     else await writeLines(host, linesOf(found, host.stdout.terminal));
   });
 }
 
-async function runIn(workflows: LedgerReader["workflows"], id: string): Promise<ComparedRun> {
-  const runId = id as CoordinationId;
-  if (!(await workflows.entry(runId)))
-    throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
-  const events = (await Array.fromAsync(readLog(workflows, runId))).flat();
+async function readRun(reader: LedgerReader, id: string): Promise<ComparedRun> {
+  const runId = await resolveRunId(reader, id);
+  const events = (await Array.fromAsync(readLog(reader.workflows, runId))).flat();
   return { runId, events, isComplete: true };
 }
 

@@ -1,12 +1,11 @@
 /** Owns: `fork`: going on anew from a place in a recorded history; and of it, making a workflow run out of the events of another one. */
 import { z } from "zod";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-text.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
-import { resolveId } from "../../reports/find-coordination.ts";
+import { resolveEitherId } from "../../reports/find-coordination.ts";
 import { withWait } from "../plans/plan-wait.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
@@ -47,7 +46,7 @@ export function addFork(parent: CommandGroup, host: CliHost): void {
     .description(
       "Go on anew from an event of a recorded plan or workflow run; what came before it is kept, not repeated",
     )
-    .argument("<id>", "the id of a coordination, or a unique prefix of one, or of a workflow run")
+    .argument("<id>", "the id of a coordination or of a workflow run, or a unique prefix of one")
     .option(
       "--from <sequence>",
       "the first event that is not the source's (of a plan default: behind the last)",
@@ -76,7 +75,7 @@ async function fork(host: CliHost, id: string, options: ForkOptions): Promise<vo
   const source = await findSource(host, id, options);
   if (source.kind === "run") {
     refuse(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
-    return forkRun(host, id, options);
+    return forkRun(host, source.id, options);
   }
   const why =
     options.mode === "replay"
@@ -86,21 +85,20 @@ async function fork(host: CliHost, id: string, options: ForkOptions): Promise<vo
   return forkCoordination(host, source.id, options);
 }
 
-type Source = { readonly kind: "run" } | { readonly kind: "plan"; readonly id: string };
+interface Source {
+  readonly kind: "run" | "coordination";
+  readonly id: string;
+}
 
 /** The ledger tells; where it does not know the id, what is asked for does, or else the id: hosts let those of runs begin alike. */
 async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
   try {
-    return await withLedger(host, options, async (reader) =>
-      (await reader.workflows.entry(id as CoordinationId))
-        ? { kind: "run" }
-        : { kind: "plan", id: await resolveId(reader, id) },
-    );
+    return await withLedger(host, options, (reader) => resolveEitherId(reader, id));
   } catch (error) {
     if (!isCoordinationError(error) || error.code === "INPUT_INVALID") throw error;
     const isPlan = findGivenFlag(options, PLAN_FLAGS) !== undefined;
     const isRun = findGivenFlag(options, RUN_FLAGS) !== undefined || id.startsWith("run-");
-    return isRun && !isPlan ? { kind: "run" } : { kind: "plan", id };
+    return { kind: isRun && !isPlan ? "run" : "coordination", id };
   }
 }
 

@@ -55,7 +55,7 @@ export function addHostOptions(command: Command): Command {
   command
     .option(
       "--ledger <file>",
-      "keep runs in this file, or postgres:// (default: that of OpenClaw's state folder)",
+      "keep runs in this file, or postgres:// (default: the gateway's: as ledger.url says, or in its state folder)",
     )
     .option("--workflows <folder>", "workflow definitions, JSON or YAML, that every tenant may run")
     .option("--agents <folder>", "packs of agents (pack.json with agents[]), or one file for each agent")

@@ -1,11 +1,11 @@
 /** Owns: `runs`: the workflow runs of a ledger, and the events of one. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve-workflow.ts";
 import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
+import { describeTrace, resolveRunId } from "../../reports/find-coordination.ts";
 import { createWorkflowReport, type WorkflowEntry } from "../../reports/run-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
@@ -23,16 +23,17 @@ import {
 } from "../terminal/run-command.ts";
 
 const LIMIT_MAX = 100_000;
+const LIMIT_DEFAULT = "50";
 const TYPE_CELLS = 42;
 
 interface RunsOptions extends ReaderOptions {
-  readonly limit: string;
+  readonly limit?: string;
 }
 
 export function addRuns(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("runs [id]"))
     .description("List workflow runs, newest first, or the events of one (OpenWOP)")
-    .option("--limit <n>", "at most this many", "50")
+    .option("--limit <n>", `of the list: at most this many (default: ${LIMIT_DEFAULT})`)
     .action((id: string | undefined, options: RunsOptions) =>
       runCommand(host, options, () => (id === undefined ? list(host, options) : show(host, id, options))),
     );
@@ -44,7 +45,11 @@ export function addRuns(parent: CommandGroup, host: CliHost): void {
 }
 
 async function list(host: CliHost, options: RunsOptions): Promise<void> {
-  const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const limit = parseWholeNumber(options.limit ?? LIMIT_DEFAULT, {
+    option: "--limit",
+    min: 1,
+    max: LIMIT_MAX,
+  });
   await withLedger(host, options, async ({ workflows }) => {
     const newest = await readNewestRuns(workflows, limit);
     if (options.json) await writeJson(host, newest.map(createWorkflowReport));
@@ -85,14 +90,11 @@ function toneOf(status: string): "good" | "bad" | "faint" {
 }
 
 async function show(host: CliHost, id: string, options: RunsOptions): Promise<void> {
+  if (options.limit !== undefined)
+    throw new CoordinationError("INPUT_INVALID", "--limit: it is for the list of runs, and this is one run");
   await withLedger(host, options, async (reader) => {
     const { workflows } = reader;
-    const entry = await workflows.entry(id as CoordinationId);
-    if (!entry) {
-      const { describeTrace } = await import("../../reports/find-coordination.ts");
-      const trace = await describeTrace(reader, id);
-      throw new CoordinationError("COORDINATION_NOT_FOUND", trace ?? `no workflow run ${JSON.stringify(id)}`);
-    }
+    const entry = await readEntry(reader, id);
     const events = (await Array.fromAsync(readLog(workflows, entry.runId))).flat();
     const run = foldWorkflow(events, entry.origin);
     const convergence = run && convergenceOf(run);
@@ -104,6 +106,15 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
       });
     else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
   });
+}
+
+async function readEntry(reader: LedgerReader, id: string): Promise<WorkflowEntry> {
+  const runId = await resolveRunId(reader, id);
+  const entry = await reader.workflows.entry(runId);
+  if (entry) return entry;
+  // It was pruned in this moment.
+  const trace = await describeTrace(reader, runId);
+  throw new CoordinationError("COORDINATION_NOT_FOUND", trace ?? `no workflow run ${JSON.stringify(runId)}`);
 }
 
 interface Story {

@@ -41,7 +41,7 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     .description("Serve the ledger as an OpenWOP host: run workflows, and let clients follow and answer them")
     .option("--port <port>", "listen on this port; 0 takes any that is free", "4096")
     .option("--host <address>", "listen on this address", "127.0.0.1")
-    .option("--token <token>", "bearer token of the only tenant (default: OPENWOP_API_KEY)")
+    .option("--token <token>", "bearer token of the only tenant (default without --tokens: OPENWOP_API_KEY)")
     .option("--tokens <file>", 'bearer tokens of several tenants: JSON {"<tenant>": "<token>"}')
     .option("--allow-remote", "listen on an address that other machines reach")
     .option("--allow-origin <origin...>", "web pages of these origins may ask (CORS)");

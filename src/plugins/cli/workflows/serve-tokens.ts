@@ -31,7 +31,8 @@ export function readTokens(
   { token, tokens }: TokenOptions,
   { OPENWOP_API_KEY: fromEnvironment }: Readonly<Record<string, string | undefined>>,
 ): TenantToken[] {
-  const only = token ?? fromEnvironment;
+  // Who has one for calling other hosts means by --tokens all who may ask.
+  const only = token ?? (tokens === undefined ? fromEnvironment : undefined);
   const knownTokens = [
     ...(only ? [{ tenant: "default", token: only }] : []),
     ...(tokens === undefined ? [] : readFile(tokens)),

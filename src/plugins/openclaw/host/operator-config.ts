@@ -2,6 +2,8 @@
  * Owns: which places of the operator's configuration switch coordination on and off, and changing them through the host.
  * Does not own: what the plugin's own part of it means (`contracts/config.ts`).
  */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import {
   parseLedgerConfig,
   parsePluginConfig,
@@ -14,6 +16,7 @@ import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/i
 
 const PLUGIN_ID = "coordination";
 const ENTRY = `plugins.entries.${PLUGIN_ID}`;
+const ACCESS = `${ENTRY}.hooks.allowConversationAccess`;
 const PHASE1 = `${ENTRY}.config.coordination.phase1`;
 
 /** One place of the configuration; `from` is `null` where nothing stood. */
@@ -32,6 +35,8 @@ export interface EnableOptions {
 export interface OperatorConfig {
   /** The configuration as the host has read it. Absent outside of the host: to read it there loads the whole host. */
   readonly known?: object;
+  /** False where it surely names no ledger, which is looked for without reading it. Absent where it is known. */
+  readonly mayNameLedger?: (stateDir: string) => Promise<boolean>;
   /** `undefined` where the configuration cannot be read from here. @throws CoordinationError `CONFIG_INVALID` for a slip in its syntax */
   read(): Promise<ReadConfig | undefined>;
   /**
@@ -67,7 +72,7 @@ export function readSwitches(config: unknown): Switches {
   return {
     phase1: phase1Of(config),
     pluginEnabled: readValueAt(config, `${ENTRY}.enabled`) === true,
-    conversationAccess: readValueAt(config, `${ENTRY}.hooks.allowConversationAccess`) === true,
+    conversationAccess: readValueAt(config, ACCESS) === true,
     ...(excluded !== undefined && { excluded }),
   };
 }
@@ -106,7 +111,7 @@ export function planEnable(config: unknown, { strict, agents }: EnableOptions): 
   const allow = listAt(config, "plugins.allow");
   const wanted: [string, unknown][] = [
     [`${ENTRY}.enabled`, true],
-    [`${ENTRY}.hooks.allowConversationAccess`, true],
+    [ACCESS, true],
     [`${PHASE1}.enabled`, true],
   ];
   if (strict) wanted.push([`${PHASE1}.strict`, true]);
@@ -212,6 +217,14 @@ export function listWarningsAfterEnable(config: unknown): string[] {
   return warnings;
 }
 
+/** Lists what `disable` leaves as it is, because it may have been there before `enable`. */
+export function listWarningsAfterDisable(config: unknown): string[] {
+  if (readValueAt(config, ACCESS) !== true) return [];
+  return [
+    `${ACCESS} stays true: the plugin may still read conversations. \`openclaw config unset ${ACCESS}\` takes that back.`,
+  ];
+}
+
 /** @throws CoordinationError `CONFIG_INVALID` when something other than an object stands on the way to a place. */
 export function applyChanges(draft: object, changes: readonly ConfigChange[]): void {
   for (const { path, to } of changes) setAt(draft, path, to);
@@ -249,8 +262,27 @@ function listAt(config: unknown, path: string): readonly unknown[] {
  * reading it costs nothing.
  */
 export function createOperatorConfig(knownConfig?: object): OperatorConfig {
-  if (!knownConfig) return { read: readFromHost, change: changeThroughHost };
+  if (!knownConfig) return { mayNameLedger, read: readFromHost, change: changeThroughHost };
   return { known: knownConfig, read: () => readKnown(knownConfig), change: changeThroughHost };
+}
+
+/** A key may be written with escapes, and stand in another file. */
+const LEDGER_KEY = /ledger|\$include|\\/u;
+
+async function mayNameLedger(stateDir: string): Promise<boolean> {
+  try {
+    return LEDGER_KEY.test(await readFile(await findConfigPath(stateDir), "utf8"));
+  } catch (error) {
+    return !(error instanceof Error && "code" in error && error.code === "ENOENT");
+  }
+}
+
+async function findConfigPath(stateDir: string): Promise<string> {
+  const paths = await loadSdk()
+    .then((sdk) => sdk.loadStatePaths())
+    .catch(() => undefined);
+  if (paths) return paths.resolveConfigPath(process.env);
+  return process.env["OPENCLAW_CONFIG_PATH"]?.trim() || join(stateDir, "openclaw.json");
 }
 
 async function readKnown(config: object): Promise<ReadConfig> {

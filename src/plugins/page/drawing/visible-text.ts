@@ -1,7 +1,6 @@
 /** Owns: making every character of a text visible, so that nothing hides in it or turns round what stands beside it. */
+import { replaceHidden } from "../../../agents/coordination/std/hidden-characters.ts";
 
-/** Controls, invisible and direction-changing characters; the zero-width joiner only builds emoji. */
-const HIDDEN = /(?!\u200d)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
 const CONTROL_PICTURES = 0x2400;
 const DELETE = 0x7f;
 
@@ -11,21 +10,14 @@ const CHARS_MAX = 400;
 /** One line, cut where it is too long. */
 export function showLine(text: string, charsMax = CHARS_MAX): string {
   const cut = text.length > charsMax ? `${text.slice(0, charsMax)}…` : text;
-  return cut
-    .toWellFormed()
-    .replace(/[\t\r\n ]+/gu, " ")
-    .replace(HIDDEN, nameCharacter)
-    .trim();
+  return replaceHidden(cut.toWellFormed().replace(/[\t\r\n ]+/gu, " "), nameCharacter).trim();
 }
 
 /** All of a text with its line breaks and tabs. */
 export function showText(text: string): string {
-  return text
-    .toWellFormed()
-    .replaceAll("\r\n", "\n")
-    .replace(HIDDEN, (character) =>
-      character === "\n" || character === "\t" ? character : nameCharacter(character),
-    );
+  return replaceHidden(text.toWellFormed().replaceAll("\r\n", "\n"), (character) =>
+    character === "\n" || character === "\t" ? character : nameCharacter(character),
+  );
 }
 
 function nameCharacter(character: string): string {

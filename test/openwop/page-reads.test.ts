@@ -76,6 +76,13 @@ describe("the listing", () => {
     expect(paged).toEqual(all.map(({ id }) => id));
   });
 
+  it("has no further page where its last entry fills one", async () => {
+    const { runs } = await client.get<RunsPage>("runs");
+    const { nextCursor } = await client.get<RunsPage>(`runs?limit=${runs.length}`);
+    expect(nextCursor).toBeUndefined();
+    expect((await client.get<RunsPage>(`runs?limit=${runs.length - 1}`)).nextCursor).toBeDefined();
+  });
+
   it("is searched by words of the id, whatever their case, and by kind", async () => {
     const found = await client.get<RunsPage>("runs?text=PLAN-REPO");
     expect(found.runs.map(({ id }) => id)).toEqual([REPORT]);

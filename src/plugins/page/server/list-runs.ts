@@ -39,14 +39,16 @@ export async function listRunsPage(reader: ReportedLedger, request: PageRequest)
   let lookedAt = 0;
   while (runs.length < wanted.limit && lookedAt < PAGE_BOUNDS.lookedAtMax) {
     const candidate = await takeNewest(sources);
-    if (!candidate) return { runs: await addDrivers(reader, runs) };
+    if (!candidate) break;
     lookedAt += 1;
     const listed = await createListed(reader, candidate, wanted);
     if (listed) runs.push(listed);
   }
+  const page = { runs: await addDrivers(reader, runs) };
+  if (!(await hasNext(sources))) return page;
   const isCut = runs.length < wanted.limit;
   return {
-    runs: await addDrivers(reader, runs),
+    ...page,
     nextCursor: formatCursor(sources),
     ...(isCut && { lookedAt }),
   };
@@ -138,6 +140,10 @@ async function takeNewest({ coordinations, workflows }: Sources): Promise<Candid
   if (!workflow) return undefined;
   take(workflows, workflow);
   return { kind: "run", entry: workflow };
+}
+
+async function hasNext({ coordinations, workflows }: Sources): Promise<boolean> {
+  return (await findNext(coordinations)) !== undefined || (await findNext(workflows)) !== undefined;
 }
 
 async function findNext<Entry, Place>(source: Source<Entry, Place>): Promise<Entry | undefined> {

@@ -40,10 +40,15 @@ const CLAIMS_MAX = 10_000;
 /** Counts events by hour. It keeps its counts, so that each event is read once. */
 export interface HourCounter {
   count(
-    reader: ReportedLedger,
+    reader: CountedLedger,
     now: EpochMs,
   ): Promise<{ readonly hours: readonly HourCounts[]; readonly isCut: boolean }>;
 }
+
+type CountedLedger = Pick<
+  ReportedLedger,
+  "newestPosition" | "positionBefore" | "readAppended" | "readArrivals"
+>;
 
 type Counts = { -readonly [K in keyof HourCounts]: HourCounts[K] };
 
@@ -51,13 +56,14 @@ interface Counted {
   readonly byHour: Map<number, Counts>;
   /** The position in the ledger up to which events are counted. */
   reached: number;
-  isCut: boolean;
+  /** The newest hour of which not every event is counted; absent where each one is. */
+  readonly shortMs?: number;
 }
 
 export function createHourCounter(): HourCounter {
   let counted: Counted | undefined;
   let counting: Promise<unknown> = Promise.resolve();
-  const countOn = async (reader: ReportedLedger, now: EpochMs): Promise<Counted> => {
+  const countOn = async (reader: CountedLedger, now: EpochMs): Promise<Counted> => {
     counted ??= await beginCounting(reader, now);
     await takeNewEvents(reader, counted);
     for (const startMs of counted.byHour.keys())
@@ -69,30 +75,38 @@ export function createHourCounter(): HourCounter {
       // One after the other: two would count the same events twice.
       const turn = counting.then(() => countOn(reader, now));
       counting = turn.catch(() => undefined);
-      const { byHour, isCut } = await turn;
+      const { byHour, shortMs } = await turn;
       const first = startOfDay(now);
       const hours = Array.from({ length: HOURS }, (_, index) => {
         const startMs = first + index * HOUR_MS;
         return byHour.get(startMs) ?? createCounts(startMs);
       });
-      return { hours, isCut };
+      return { hours, isCut: shortMs !== undefined && shortMs >= first };
     },
   };
 }
 
 /** The start of the oldest of the hours that are shown; the newest is the one under way. */
 function startOfDay(now: number): number {
-  return Math.floor(now / HOUR_MS) * HOUR_MS - (HOURS - 1) * HOUR_MS;
+  return startOfHour(now) - (HOURS - 1) * HOUR_MS;
 }
 
-async function beginCounting(reader: ReportedLedger, now: EpochMs): Promise<Counted> {
+function startOfHour(atMs: number): number {
+  return Math.floor(atMs / HOUR_MS) * HOUR_MS;
+}
+
+async function beginCounting(reader: CountedLedger, now: EpochMs): Promise<Counted> {
   const since = await reader.positionBefore(startOfDay(now) as EpochMs);
   const oldest = (await reader.newestPosition()) - PAGE_BOUNDS.hourEventsMax;
-  return { byHour: new Map(), reached: Math.max(since, oldest), isCut: oldest > since };
+  if (oldest <= since) return { byHour: new Map(), reached: since };
+  const { items } = await readPastDamage(reader, { limit: 1, after: oldest });
+  const [first] = items;
+  const shortMs = startOfHour(first ? epochMsOf(first.timestamp) : now);
+  return { byHour: new Map(), reached: oldest, shortMs };
 }
 
 /** Events that cannot be read are left out. */
-async function takeNewEvents(reader: ReportedLedger, counted: Counted): Promise<void> {
+async function takeNewEvents(reader: CountedLedger, counted: Counted): Promise<void> {
   const newest = await reader.newestPosition();
   while (counted.reached < newest) {
     const slice = await readPastDamage(reader, { limit: EVENTS_PER_PAGE, after: counted.reached });
@@ -113,7 +127,7 @@ const COUNTED: Readonly<
 };
 
 function countEvent(byHour: Map<number, Counts>, { type, timestamp }: RunEvent): void {
-  const startMs = Math.floor(epochMsOf(timestamp) / HOUR_MS) * HOUR_MS;
+  const startMs = startOfHour(epochMsOf(timestamp));
   const counts = byHour.get(startMs) ?? createCounts(startMs);
   byHour.set(startMs, counts);
   counts.events += 1;

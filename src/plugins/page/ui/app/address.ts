@@ -46,9 +46,16 @@ export function formatAddress({ place, id, tab, query = {} }: AddressParts): str
   return `#/${path}${search === "" ? "" : `?${search}`}`;
 }
 
+const LINK = /^#link=(.+)$/u;
+
+/** Tells whether a fragment is no place of the page but a one-time link. */
+export function isLink(fragment: string): boolean {
+  return LINK.test(fragment);
+}
+
 /** Takes the one-time link out of the address, so that nobody copies it, and out of what the gateway put into the document. */
 export function takeLink(): string | undefined {
-  const link = /^#link=(.+)$/u.exec(location.hash)?.[1];
+  const link = LINK.exec(location.hash)?.[1];
   if (link !== undefined) history.replaceState(null, "", "#/runs");
   const meta = document.querySelector('meta[name="coordination-link"]');
   const linkOfDocument = meta?.getAttribute("content") ?? undefined;

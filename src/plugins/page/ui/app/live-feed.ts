@@ -70,6 +70,8 @@ export class LiveFeed {
 
   async #connect(): Promise<void> {
     const connection = new AbortController();
+    // One that is still under way would become a second stream.
+    this.#connection?.abort();
     this.#connection = connection;
     const isResumed = this.#lastEventId !== "";
     const watchdog = setTimeout(() => connection.abort(), SILENCE_MS_MAX);

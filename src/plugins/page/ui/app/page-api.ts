@@ -60,7 +60,7 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(ROOT + path, { ...init, credentials: "omit", cache: "no-store" }).catch(
     (error: unknown) => {
       if (init.signal?.aborted) throw error;
-      throw new ApiProblem("unreachable", "The server does not answer. The page tries again by itself.");
+      throw new ApiProblem("unreachable", "The server does not answer.");
     },
   );
   if (response.ok) return response;

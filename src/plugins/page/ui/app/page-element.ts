@@ -46,6 +46,8 @@ export abstract class LoadedElement<T> extends PageElement {
   #endPause: (() => void) | undefined;
   #isReading = false;
   #isStale = false;
+  /** Counts what somebody wanted to see: the answer to a reading for something before is dropped. */
+  #wanted = 0;
   #failure: unknown;
 
   /** @throws ApiProblem */
@@ -83,6 +85,7 @@ export abstract class LoadedElement<T> extends PageElement {
 
   /** Reads without a pause: somebody wants to see something else. */
   protected reloadNow(): void {
+    this.#wanted += 1;
     this.reload();
     this.#endPause?.();
   }
@@ -91,11 +94,15 @@ export abstract class LoadedElement<T> extends PageElement {
     this.#isReading = true;
     while (this.#isStale && this.isConnected) {
       this.#isStale = false;
+      const wanted = this.#wanted;
       const beganAtMs = performance.now();
       try {
-        this.loaded = await this.read();
+        const loaded = await this.read();
+        if (wanted !== this.#wanted) continue;
+        this.loaded = loaded;
         this.problem = undefined;
       } catch (error) {
+        if (wanted !== this.#wanted) continue;
         this.#failure = error;
         this.problem = describeProblem(error);
       }

@@ -1,8 +1,8 @@
 /** Owns: doing something on somebody's word: what will happen is said first, what happened is said after. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import type { Action, OfferedAction } from "../app/action.ts";
-import { describeProblem } from "../app/page-api.ts";
-import { PageElement } from "../app/page-element.ts";
+import { ApiProblem, describeProblem } from "../app/page-api.ts";
+import { PageElement, type PageContext } from "../app/page-element.ts";
 import { showLine } from "../../drawing/visible-text.ts";
 
 type Progress =
@@ -12,7 +12,13 @@ type Progress =
   | { readonly kind: "refused"; readonly because: string };
 
 class ActionDialog extends PageElement {
-  static override properties = { action: { attribute: false }, progress: { state: true } };
+  static override properties = {
+    page: { attribute: false },
+    action: { attribute: false },
+    progress: { state: true },
+  };
+
+  declare page: PageContext;
   declare action: Action | undefined;
   declare progress: Progress;
   #opener: Element | null = null;
@@ -82,7 +88,7 @@ class ActionDialog extends PageElement {
           ${isDoing ? "Working …" : action.confirm}
         </button>
         <button type="button" class="close" @click=${() => this.querySelector("dialog")?.close()}>
-          Do nothing
+          ${isDoing ? "Close" : "Do nothing"}
         </button>
       </p>
     </form>`;
@@ -106,11 +112,18 @@ class ActionDialog extends PageElement {
     this.progress = { kind: "doing" };
     try {
       const { happened } = await action.perform(text);
-      this.progress = { kind: "done", happened };
+      this.#tell(action, happened, { kind: "done", happened });
       action.onDone?.();
     } catch (error) {
-      this.progress = { kind: "refused", because: describeProblem(error) };
+      const because = describeOutcome(error);
+      this.#tell(action, because, { kind: "refused", because });
     }
+  }
+
+  /** The dialog may have been closed meanwhile, or be about something else. */
+  #tell(action: OfferedAction, sentence: string, progress: Progress): void {
+    if (this.action === action) this.progress = progress;
+    else this.page.announce(showLine(`${action.title}: ${sentence}`));
   }
 
   #onClose(): void {
@@ -118,6 +131,12 @@ class ActionDialog extends PageElement {
     if (this.#opener instanceof HTMLElement) this.#opener.focus();
     this.dispatchEvent(new Event("closed"));
   }
+}
+
+/** Nothing repeats an action by itself. */
+function describeOutcome(error: unknown): string {
+  const isUnknown = error instanceof ApiProblem && error.code === "unreachable";
+  return `${describeProblem(error)}${isUnknown ? " Whether it was done is not known: look, and then try again." : ""}`;
 }
 
 customElements.define("action-dialog", ActionDialog);

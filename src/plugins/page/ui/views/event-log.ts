@@ -47,17 +47,30 @@ class EventLog extends PageElement {
       this.events = [];
       this.next = undefined;
     }
-    const isBehind = this.next === undefined && this.sequence > this.#lastSequence;
-    if (changed.has("runId") || (changed.has("sequence") && isBehind)) void this.#readOn();
+    if (changed.has("runId") || (changed.has("sequence") && this.#isBehind)) void this.#readOn();
   }
 
   get #lastSequence(): number {
     return this.events.at(-1)?.sequence ?? -1;
   }
 
+  get #isBehind(): boolean {
+    return this.next === undefined && this.sequence > this.#lastSequence;
+  }
+
+  /** Reads once more where the page was told of further events meanwhile. */
   async #readOn(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;
+    let sequence: number;
+    do {
+      sequence = this.sequence;
+      await this.#readNext();
+    } while (sequence !== this.sequence && this.#isBehind);
+    this.#isReading = false;
+  }
+
+  async #readNext(): Promise<void> {
     try {
       const { events, next } = await this.#readPage(this.#lastSequence, PAGE_EVENTS);
       this.events = [...this.events, ...events];
@@ -66,7 +79,6 @@ class EventLog extends PageElement {
     } catch (error) {
       this.problem = describeProblem(error);
     }
-    this.#isReading = false;
   }
 
   #readPage(after: number, limit: number): Promise<EventsPage> {

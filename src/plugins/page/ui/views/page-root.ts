@@ -1,6 +1,6 @@
 /** Owns: the page as a whole: signing in, the places that it has, whether it is live, and what is read out. */
 import { html, nothing, type TemplateResult } from "lit";
-import { formatAddress, parseAddress, takeLink, type Address, type Place } from "../app/address.ts";
+import { formatAddress, isLink, parseAddress, takeLink, type Address, type Place } from "../app/address.ts";
 import { LiveFeed, type FeedState } from "../app/live-feed.ts";
 import { describeProblem, signIn } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
@@ -62,7 +62,9 @@ class PageRoot extends PageElement {
     this.sentence = "";
     void this.#enter(link);
     window.addEventListener("hashchange", () => {
-      this.address = parseAddress(location.hash);
+      // Somebody pasted a new link, as where the session has ended.
+      if (isLink(location.hash)) location.reload();
+      else this.address = parseAddress(location.hash);
     });
   }
 
@@ -115,6 +117,7 @@ class PageRoot extends PageElement {
       ${this.#showHeader(page)}
       <main id="content" tabindex="-1">${this.#showPlace(page)}</main>
       <action-dialog
+        .page=${page}
         .action=${this.action}
         @closed=${() => {
           this.action = undefined;

@@ -11,17 +11,24 @@ import "./work-graph.ts";
 const TYPING_MS = 300;
 const BYTES_MAX = 1_000_000;
 
+/** A check with the text that it is of: no other text is run by it. */
+interface CheckedText {
+  readonly text: string;
+  readonly check: PlanCheck;
+}
+
 class PlanView extends PageElement {
   static override properties = {
     page: { attribute: false },
     text: { state: true },
-    check: { state: true },
+    checked: { state: true },
     problem: { state: true },
   };
 
   declare page: PageContext;
   declare text: string;
-  declare check: PlanCheck | undefined;
+  /** Absent while the text is another one than was checked. */
+  declare checked: CheckedText | undefined;
   declare problem: string | undefined;
   #typing: ReturnType<typeof setTimeout> | undefined;
 
@@ -31,7 +38,7 @@ class PlanView extends PageElement {
   }
 
   protected override render(): TemplateResult {
-    const { check } = this;
+    const { problem, checked } = this;
     return html`<h1>Run a plan</h1>
       <div
         class="drop"
@@ -58,10 +65,13 @@ class PlanView extends PageElement {
         /></label>
       </div>
       <div aria-live="polite">
-        ${this.problem === undefined ? nothing : html`<p class="problem">${this.problem}</p>`}
-        ${check?.ok === false ? this.#showProblems(check.problems) : nothing}
-        ${check?.ok ? this.#showPlan(check) : nothing}
+        ${problem === undefined ? nothing : html`<p class="problem">${problem}</p>`}
+        ${checked ? this.#showCheck(checked) : nothing}
       </div>`;
+  }
+
+  #showCheck({ text, check }: CheckedText): TemplateResult {
+    return check.ok ? this.#showPlan(check, text) : this.#showProblems(check.problems);
   }
 
   #showProblems(problems: readonly PlacedProblem[]): TemplateResult {
@@ -84,7 +94,7 @@ class PlanView extends PageElement {
       </ol>`;
   }
 
-  #showPlan(check: Extract<PlanCheck, { ok: true }>): TemplateResult {
+  #showPlan(check: Extract<PlanCheck, { ok: true }>, text: string): TemplateResult {
     const { id, objective, plan } = check;
     return html`<h2>${showLine(objective, 200)}</h2>
       <p>
@@ -97,15 +107,15 @@ class PlanView extends PageElement {
             title: "Run the plan",
             before: `${formatCount(plan.steps.length, "step")} will run as ${id}, the first ones at once, with what they may cost. A plan of this id that ran before is not run twice.`,
             confirm: "Run the plan",
-            perform: () => this.#run(),
+            perform: () => this.#run(text),
           }),
         })}
       </p>
       <work-graph .plan=${plan}></work-graph>`;
   }
 
-  async #run(): Promise<PlanRun> {
-    const run = await this.page.api.post<PlanRun>("plans/run", { text: this.text });
+  async #run(text: string): Promise<PlanRun> {
+    const run = await this.page.api.post<PlanRun>("plans/run", { text });
     location.hash = formatAddress({ place: "runs", id: run.id });
     return run;
   }
@@ -131,23 +141,19 @@ class PlanView extends PageElement {
 
   #take(text: string): void {
     this.text = text;
+    this.checked = undefined;
+    this.problem = undefined;
     clearTimeout(this.#typing);
     this.#typing = setTimeout(() => void this.#check(text), TYPING_MS);
   }
 
   async #check(text: string): Promise<void> {
-    if (text.trim() === "") {
-      this.check = undefined;
-      return;
-    }
+    if (text.trim() === "") return;
     try {
       const check = await this.page.api.post<PlanCheck>("plans/check", { text });
-      if (text !== this.text) return;
-      this.check = check;
-      this.problem = undefined;
+      if (text === this.text) this.checked = { text, check };
     } catch (error) {
-      this.problem = describeProblem(error);
-      this.check = undefined;
+      if (text === this.text) this.problem = describeProblem(error);
     }
   }
 

@@ -40,7 +40,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
     const which = this.query["which"] === "all" ? "all" : "open";
     const list = await this.page.api.get<QuestionsList>("questions", { which });
     const isKnown = list.questions.some(({ questionId }) => questionId === this.chosen);
-    if (!isKnown) this.chosen = list.questions[0]?.questionId;
+    if (!isKnown) this.#mark(list.questions[0]?.questionId);
     if (this.chosen !== undefined) await this.#readDetail(this.chosen);
     return list;
   }
@@ -50,14 +50,25 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (changed.get("query") !== undefined) this.reload();
+    if (changed.get("query") !== undefined) this.reloadNow();
+  }
+
+  /** Drops what is shown of another question, which no key answers from here on. */
+  #mark(questionId: string | undefined): void {
+    if (questionId === this.chosen) return;
+    this.chosen = questionId;
+    this.detail = undefined;
+    this.detailProblem = undefined;
   }
 
   async #readDetail(questionId: string): Promise<void> {
     try {
-      this.detail = await this.page.api.get<QuestionDetail>(`questions/${encodeURIComponent(questionId)}`);
+      const detail = await this.page.api.get<QuestionDetail>(`questions/${encodeURIComponent(questionId)}`);
+      if (questionId !== this.chosen) return;
+      this.detail = detail;
       this.detailProblem = undefined;
     } catch (error) {
+      if (questionId !== this.chosen) return;
       this.detail = undefined;
       this.detailProblem = describeProblem(error);
     }
@@ -114,7 +125,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   }
 
   #choose(questionId: string): void {
-    this.chosen = questionId;
+    this.#mark(questionId);
     void this.#readDetail(questionId);
   }
 

@@ -45,7 +45,8 @@ class RunView extends LoadedElement<RunDetail> {
   protected override willUpdate(changed: PropertyValues<this>): void {
     if (changed.get("runId") === undefined) return;
     this.loaded = undefined;
-    this.reload();
+    this.problem = undefined;
+    this.reloadNow();
   }
 
   protected override read(): Promise<RunDetail> {
@@ -109,6 +110,7 @@ class RunView extends LoadedElement<RunDetail> {
   }
 
   #showCancel(before: string): TemplateResult {
+    const path = `runs/${encodeURIComponent(this.runId)}/cancel`;
     return showAction(this.page, {
       label: "Cancel",
       right: "write",
@@ -118,7 +120,7 @@ class RunView extends LoadedElement<RunDetail> {
         before,
         confirm: "Cancel the work",
         isDangerous: true,
-        perform: () => this.page.api.post<Done>(`runs/${encodeURIComponent(this.runId)}/cancel`, {}),
+        perform: () => this.page.api.post<Done>(path, {}),
       }),
     });
   }

@@ -71,14 +71,16 @@ class TimeChart extends PageElement {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (!changed.has("timeline") && !changed.has("steps")) return;
-    this.#marks = markRows(this.timeline, this.steps);
-    this.#load = drawLoad(this.timeline, OVERVIEW_HEIGHT);
-    if (this.chosen !== undefined)
-      this.active = Math.max(
-        0,
-        this.timeline.rows.findIndex(({ stepId }) => stepId === this.chosen),
-      );
+    const isChosenAnew = changed.has("chosen") && this.chosen !== undefined;
+    const activeId = isChosenAnew ? this.chosen : this.#marks[this.active]?.row.stepId;
+    if (changed.has("timeline") || changed.has("steps")) {
+      this.#marks = markRows(this.timeline, this.steps);
+      this.#load = drawLoad(this.timeline, OVERVIEW_HEIGHT);
+    } else if (!isChosenAnew) return;
+    this.active = Math.max(
+      0,
+      this.#marks.findIndex(({ row }) => row.stepId === activeId),
+    );
   }
 
   protected override firstUpdated(): void {
@@ -250,6 +252,7 @@ class TimeChart extends PageElement {
     if (!drag) return;
     const pixels = event.clientX - drag.x;
     if (Math.abs(pixels) > 3) drag.isMoved = true;
+    if (!drag.isMoved) return;
     const span = drag.isOverview ? this.#totalMs : drag.window.fromMs - drag.window.toMs;
     this.window = panWindow(drag.window, (pixels * span) / this.#plotWidth, this.#totalMs);
   }

@@ -12,6 +12,8 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OpenWorktree, WorktreeOpened, Worktrees } from "../../agents/coordination/ports/worktrees.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
+import { forgetTree } from "./forget-tree.ts";
+import { keepWork } from "./keep-work.ts";
 import { lookAtRepository } from "./look-at-repository.ts";
 import { createRunGit, type GitEnd, type RunGit } from "./run-git.ts";
 import { deleteNote, listNotedWorktrees, readNote, writeNote } from "./worktree-note.ts";
@@ -19,7 +21,6 @@ import { readTexts, writeFileWhole } from "./worktree-files.ts";
 import { compareWorktree, hashText, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 const BRANCH_PREFIX = "coordination/";
-const AUTHOR = ["-c", "user.name=openclaw-coordination", "-c", "user.email=coordination@localhost"];
 
 export interface GitWorktreesOptions {
   /** Where the worktrees are; made with the first one. */
@@ -50,19 +51,28 @@ export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions
     versionOf: (worktree, file) => hashText(dependencies.git, worktree.repository, file),
     write: async (worktree, write) =>
       writeFileWhole(dependencies.git, await locate(dependencies, worktree), write),
-    keep: (worktree) => turns.run(root, () => commitWork(dependencies, worktree)),
+    keep: (worktree) =>
+      turns.run(root, async () => {
+        const onDisk = await locate(dependencies, worktree);
+        return keepWork(dependencies.git, onDisk, BRANCH_PREFIX + worktree.name);
+      }),
     remove: (name) => turns.run(root, () => removeWorktree(dependencies, name)),
   };
 }
 
-/** Git names what it keeps of a worktree like its folder, whose name is ours alone. */
-async function locate({ root, git }: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
+async function locate(dependencies: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
   const { name, repository } = worktree;
+  const gitDir = await locateGitDir(dependencies, repository, name);
+  return { ...worktree, tree: join(dependencies.root, name), gitDir };
+}
+
+/** Git names what it keeps of a worktree like its folder, whose name is ours alone. */
+async function locateGitDir({ git }: Dependencies, repository: string, name: string): Promise<string> {
   const args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
   const answer = await git({ folder: repository, args });
   const shared =
     answer.kind === "done" ? answer.output.toString("utf8").replace(/\n$/u, "") : join(repository, ".git");
-  return { ...worktree, tree: join(root, name), gitDir: join(shared, "worktrees", name) };
+  return join(shared, "worktrees", name);
 }
 
 interface ToOpen {
@@ -108,26 +118,6 @@ async function makeRoot(root: string): Promise<void> {
   await chmod(root, 0o700);
 }
 
-/** Commits everything to the branch, for people to merge. A commit that fails leaves the folder as it is. */
-async function commitWork(
-  dependencies: Dependencies,
-  worktree: OpenWorktree,
-): Promise<{ branch: string; folder: string }> {
-  const { git } = dependencies;
-  const { tree: folder, gitDir } = await locate(dependencies, worktree);
-  const branch = BRANCH_PREFIX + worktree.name;
-  const added = await git({ folder, gitDir, args: ["add", "--all"] });
-  if (added.kind === "done")
-    await git({
-      folder,
-      gitDir,
-      args: [...AUTHOR, "commit", "--quiet", "--no-verify", "--message", "Work of a step"],
-    });
-  // The agent may have left its branch.
-  await git({ folder, gitDir, args: ["branch", "--force", branch, "HEAD"] });
-  return { branch, folder };
-}
-
 /** Removes what there is under the name. Returns what could not be removed. */
 async function removeWorktree(dependencies: Dependencies, name: string): Promise<string | undefined> {
   const tree = join(dependencies.root, name);
@@ -147,15 +137,10 @@ async function removeWorktree(dependencies: Dependencies, name: string): Promise
   }
 }
 
-/** The repository itself may be gone. */
-async function forgetWorktree(
-  { root, git }: Dependencies,
-  repository: string,
-  name: string,
-): Promise<GitEnd> {
-  const tree = join(root, name);
-  // A locked worktree is not pruned; one that is unlocked already only makes git complain.
-  await git({ folder: repository, args: ["worktree", "unlock", tree] });
-  await git({ folder: repository, args: ["worktree", "prune"] });
+/** The repository itself may be gone. @throws Error where what git keeps of the worktree cannot be removed */
+async function forgetWorktree(dependencies: Dependencies, repository: string, name: string): Promise<GitEnd> {
+  const { root, git } = dependencies;
+  // Never `git worktree prune`: it forgets those of others whose folders cannot be seen at the moment.
+  await forgetTree(root, name, await locateGitDir(dependencies, repository, name));
   return git({ folder: repository, args: ["branch", "--quiet", "-D", BRANCH_PREFIX + name] });
 }

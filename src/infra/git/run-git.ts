@@ -1,17 +1,22 @@
 /**
  * Owns: one run of the git program from its start until it and its group are gone.
  *
- * It asks nobody, fetches nothing, runs no hook and no shell, and never outlasts its time: a repository may be anybody's.
+ * It asks nobody, fetches nothing, runs no hook and no shell, and never outlasts its time: a repository may be anybody's. A
+ * process that leaves the group by itself (`setsid`) stays, and is not waited for.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 
 /** Checking out a large tree takes longest. */
 const GIT_MS_MAX = 120_000;
 /** The names of all files of a large tree. */
 const OUTPUT_BYTES_MAX = 64_000_000;
 const COMPLAINT_BYTES_MAX = 4_000;
+/** After its exit, for the rest of what it says: somebody outside of its group may hold its pipes open. */
+const DRAIN_MS = 2_000;
 
 export type GitEnd =
   | { readonly kind: "done"; readonly output: Buffer }
@@ -46,11 +51,15 @@ const SETTINGS = [
   "credential.helper=",
 ];
 
+/** The rest may hold secrets of the gateway, and a filter of the repository would see them. */
+const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR|TZ|XDG_CONFIG_HOME)$/u;
+
 export function createRunGit(clock: Clock, program = "git"): RunGit {
   const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
-  return ({ folder, gitDir, args, input }) =>
-    new Promise((resolve) => {
-      const place = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, `--work-tree=${folder}`];
+  return async (call) => {
+    const { folder, gitDir, args } = call;
+    const place = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, `--work-tree=${folder}`];
+    try {
       const child = spawn(program, [...settings, ...place, ...args], {
         cwd: folder,
         env: createEnvironment(),
@@ -59,14 +68,15 @@ export function createRunGit(clock: Clock, program = "git"): RunGit {
         windowsHide: true,
         stdio: ["pipe", "pipe", "pipe"],
       });
-      follow(child, { clock, args, resolve });
-      child.stdin.on("error", ignore);
-      child.stdin.end(input ?? "");
-    });
+      return await follow(child, call, clock);
+    } catch (error) {
+      return { kind: "failed", message: describeStart(error) };
+    }
+  };
 }
 
 function createEnvironment(): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_"));
+  const inherited = Object.entries(process.env).filter(([name]) => PASSED_ON.test(name));
   return {
     ...Object.fromEntries(inherited),
     GIT_TERMINAL_PROMPT: "0",
@@ -79,52 +89,73 @@ function createEnvironment(): NodeJS.ProcessEnv {
   };
 }
 
-interface Following {
-  readonly clock: Clock;
-  readonly args: readonly string[];
-  readonly resolve: (end: GitEnd) => void;
+/** @throws Error where git could not be started */
+async function follow(child: ChildProcess, { args, input }: GitCall, clock: Clock): Promise<GitEnd> {
+  // First of all: where the process has no file left for the pipes, there is nothing but this.
+  const failure = new Promise<never>((_, reject) => child.on("error", reject));
+  const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const closed = new Promise((resolve) => child.once("close", resolve));
+  let isRunning = true;
+  let stopped: string | undefined;
+  const stop = (why: string): void => {
+    stopped ??= `git ${args[0] ?? ""} ${why}`;
+    if (isRunning) killGroup(child);
+    releasePipes(child);
+  };
+  const cancel = clock.wakeAt(addMs(clock.now(), GIT_MS_MAX), () =>
+    stop(`took longer than ${GIT_MS_MAX / 1_000} s and was stopped`),
+  );
+  const { output, complaint } = listen(child, stop);
+  child.stdin?.on("error", ignore);
+  child.stdin?.end(input ?? "");
+  try {
+    const code = await Promise.race([exited, failure]);
+    // A program that it started may still run, such as a filter of the repository. Later the number may be somebody else's.
+    killGroup(child);
+    isRunning = false;
+    await waitWithin(clock, DRAIN_MS, closed, undefined);
+    const isWhole = child.stdout?.readableEnded === true;
+    releasePipes(child);
+    if (stopped !== undefined) return { kind: "failed", message: stopped };
+    if (code !== 0) return { kind: "failed", message: formatComplaint(complaint(), code) };
+    if (!isWhole) return { kind: "failed", message: "what git says could not be read to its end" };
+    return { kind: "done", output: output() };
+  } finally {
+    cancel();
+  }
 }
 
-function follow(
-  child: ChildProcess & { readonly stdout: NodeJS.ReadableStream; readonly stderr: NodeJS.ReadableStream },
-  { clock, args, resolve }: Following,
-): void {
+interface Heard {
+  readonly output: () => Buffer;
+  readonly complaint: () => string;
+}
+
+function listen({ stdout, stderr }: ChildProcess, stop: (why: string) => void): Heard {
   const chunks: Buffer[] = [];
   let bytes = 0;
   let complaint = "";
-  let stopped: string | undefined;
-  const stop = (why: string): void => {
-    stopped ??= why;
-    killGroup(child);
-  };
-  const cancel = clock.wakeAt(addMs(clock.now(), GIT_MS_MAX), () =>
-    stop(`git ${args[0] ?? ""} took longer than ${GIT_MS_MAX / 1_000} s and was stopped`),
-  );
-  child.stdout.on("data", (chunk: Buffer) => {
+  stdout?.on("error", ignore);
+  stderr?.on("error", ignore);
+  stdout?.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > OUTPUT_BYTES_MAX) stop(`git ${args[0] ?? ""} said more than ${OUTPUT_BYTES_MAX} bytes`);
+    if (bytes > OUTPUT_BYTES_MAX) stop(`said more than ${OUTPUT_BYTES_MAX} bytes`);
     else chunks.push(chunk);
   });
-  child.stderr.on("data", (chunk: Buffer) => {
+  stderr?.on("data", (chunk: Buffer) => {
     if (complaint.length < COMPLAINT_BYTES_MAX) complaint += chunk.toString("utf8");
   });
-  child.on("error", (error: NodeJS.ErrnoException) => {
-    cancel();
-    resolve({ kind: "failed", message: describeStart(error) });
-  });
-  // A program that it started may still run, such as a filter of the repository. Later the number may be somebody else's.
-  child.on("exit", () => killGroup(child));
-  child.on("close", (code) => {
-    cancel();
-    if (stopped === undefined && code === 0) resolve({ kind: "done", output: Buffer.concat(chunks) });
-    else resolve({ kind: "failed", message: stopped ?? formatComplaint(complaint, code) });
-  });
+  return { output: () => Buffer.concat(chunks), complaint: () => complaint };
 }
 
-function describeStart({ code, message }: NodeJS.ErrnoException): string {
-  return code === "ENOENT"
+/** Somebody outside of the group may hold the other ends. */
+function releasePipes({ stdin, stdout, stderr }: ChildProcess): void {
+  for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
+}
+
+function describeStart(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code === "ENOENT"
     ? "git is not installed where the gateway runs, or the folder is gone"
-    : `git could not be started: ${message}`;
+    : `git could not be started: ${describeError(error)}`;
 }
 
 /** Returns the last line that git complains in, which says what is wrong. */
@@ -145,5 +176,5 @@ function killGroup(child: ChildProcess): void {
 }
 
 function ignore(): void {
-  // That git did not read its input is told by its end.
+  // That git did not read its input, or is no longer listened to, is told by its end.
 }

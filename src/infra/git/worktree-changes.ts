@@ -10,6 +10,7 @@ import type {
   WorktreeChange,
   WorktreeCompared,
 } from "../../agents/coordination/ports/worktrees.ts";
+import { findForeignPrograms } from "./foreign-programs.ts";
 import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
 
 /** Changed files; what is more is for people. */
@@ -30,6 +31,8 @@ export interface WorktreeOnDisk extends OpenWorktree {
 export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Promise<WorktreeCompared> {
   const { tree, gitDir, repository, base } = worktree;
   const inTree: GitPlace = { folder: tree, gitDir };
+  const foreign = await findForeignPrograms(git, inTree);
+  if (foreign !== undefined) return { kind: "too_much", message: foreign };
   const tracked = await git({
     ...inTree,
     args: ["diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--abbrev=64", base, "--"],

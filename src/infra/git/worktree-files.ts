@@ -86,7 +86,7 @@ async function replaceFile({ tree, repository }: WorktreeOnDisk, write: Worktree
   await rm(staged, { force: true });
   try {
     const source = join(tree, path);
-    if (after.startsWith("120000 ")) await symlink(await readlink(source), staged);
+    if (after.startsWith("120000 ")) await symlink(await readlink(source, { encoding: "buffer" }), staged);
     else await writeStaged(staged, { source, target, text, isProgram: after.startsWith("100755 ") });
     await rename(staged, target);
   } finally {

@@ -46,7 +46,7 @@ export interface WorktreeChange {
 /** The changes that an attempt left in its worktree. */
 export type WorktreeCompared =
   | { readonly kind: "compared"; readonly changes: readonly WorktreeChange[] }
-  /** There is more than is merged by a host. */
+  /** There is more than is merged by a host, or something that it must not look into. */
   | { readonly kind: "too_much"; readonly message: string }
   | { readonly kind: "failed"; readonly message: string };
 
@@ -71,6 +71,14 @@ export interface WorktreeWrite {
 /** The result of writing one file. */
 export type WorktreeWritten = "written" | "changed_meanwhile" | "not_writable";
 
+/** Where the work of an attempt is, for people. */
+export interface KeptWork {
+  readonly branch: string;
+  readonly folder: string;
+  /** Why not all of it is on the branch, as a sentence without its full stop. */
+  readonly problem?: string;
+}
+
 /** Worktrees of git. No method throws for what is wrong with a repository, and none takes longer than its bounds. */
 export interface Worktrees {
   /** Says in a sentence why no worktree can be made for a folder; `undefined` where one can. */
@@ -91,7 +99,7 @@ export interface Worktrees {
   /** Writes one file as a whole. Writing it again changes nothing. */
   write(worktree: OpenWorktree, write: WorktreeWrite): Promise<WorktreeWritten>;
   /** Commits what is there to the worktree's branch, for people to merge; returns the branch, its folder and whether that worked. */
-  keep(worktree: OpenWorktree): Promise<{ readonly branch: string; readonly folder: string }>;
+  keep(worktree: OpenWorktree): Promise<KeptWork>;
   /** Removes a worktree and its branch, or what is left of them. Returns what could not be removed, as a sentence. */
   remove(name: string): Promise<string | undefined>;
 }

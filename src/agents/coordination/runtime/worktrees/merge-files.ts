@@ -34,8 +34,10 @@ export async function mergeFiles(
 
 /** Decides without reading the file; `undefined` where both sides changed a file. */
 export function decideByVersions({ path, base, theirs, ours }: WorktreeChange): FileFate | undefined {
-  if (theirs === ours || theirs === base) return { kind: "nothing" };
+  if (theirs === base) return { kind: "nothing" };
+  // Two folders may hold anything: only versions of files say what is in them.
   if (!isOfFile(theirs) || !isOfFile(ours)) return createUnmerged(path, "not_a_file");
+  if (theirs === ours) return { kind: "nothing" };
   if (ours === base) return { kind: "write", write: { path, before: ours, after: theirs } };
   const isText = [base, theirs, ours].every((version) => PLAIN.test(version));
   return isText ? undefined : createUnmerged(path, "both_changed");

@@ -2,13 +2,12 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import type { MergeBackObstacle, UnmergedFile } from "../../contracts/worktree-fields.ts";
+import type { KeptWork } from "../../ports/worktrees.ts";
 import { quoteUnlessPlain } from "../questions/plain-text.ts";
 
-export interface MergeProblem {
+export interface MergeProblem extends KeptWork {
   readonly stepId: StepId;
   readonly repository: string;
-  readonly branch: string;
-  readonly folder: string;
   readonly unmerged: readonly UnmergedFile[];
   /** Said instead of files. */
   readonly message?: string;
@@ -25,10 +24,11 @@ const REASONS: Readonly<Record<MergeBackObstacle, string>> = {
 };
 
 const NAMES_MAX = 20;
+const KEPT_PROBLEM_CHARS_MAX = 500;
 
 /** Says what is where, and what the two answers do. */
 export function formatMergeQuestion(problem: MergeProblem): string {
-  const { stepId, repository, branch, folder, unmerged, message, written } = problem;
+  const { stepId, repository, unmerged, message, written } = problem;
   const named = unmerged
     .slice(0, NAMES_MAX)
     .map(({ path, because }) => `${quoteUnlessPlain(path)} (${REASONS[because]})`);
@@ -38,9 +38,16 @@ export function formatMergeQuestion(problem: MergeProblem): string {
     written > 0 ? `${written} other files of it are written already.` : "Nothing of it is written there.";
   return [
     `What step ${quoteUnlessPlain(stepId)} did in its worktree could not be merged into ${repository}: ${problems}. ${progress}`,
-    `All of its work is on branch ${branch}, in folder ${folder}, until you answer.`,
+    sayWhereItIs(problem),
     "Approve: its result counts, and what you did not merge yourself is dropped. Deny: its result is withheld.",
   ]
     .join("\n")
     .slice(0, BOUNDS.questionCharsMax);
+}
+
+function sayWhereItIs({ branch, folder, problem }: KeptWork): string {
+  if (problem === undefined)
+    return `All of its work is on branch ${branch}, in folder ${folder}, until you answer.`;
+  const why = problem.slice(0, KEPT_PROBLEM_CHARS_MAX);
+  return `All of its work is in folder ${folder} until you answer; git could not put all of it on branch ${branch}: ${why}.`;
 }

@@ -1,0 +1,68 @@
+/** Owns: committing what an agent left in its worktree to a branch, as far as git can, and saying what is not on it. */
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { KeptWork } from "../../agents/coordination/ports/worktrees.ts";
+import { findForeignPrograms } from "./foreign-programs.ts";
+import type { GitEnd, RunGit } from "./run-git.ts";
+import type { WorktreeOnDisk } from "./worktree-changes.ts";
+
+const AUTHOR = ["-c", "user.name=openclaw-coordination", "-c", "user.email=coordination@localhost"];
+/** Submodules by their commit only: to look into them, git would run what their own settings say. */
+const STATUS = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
+/** Names in one sentence. */
+const NAMES_MAX = 5;
+
+/** Leaves the folder as it is, but for commits. */
+export async function keepWork(git: RunGit, worktree: WorktreeOnDisk, branch: string): Promise<KeptWork> {
+  const { tree: folder, gitDir } = worktree;
+  const run = (...args: string[]): Promise<GitEnd> => git({ folder, gitDir, args });
+  const foreign = await findForeignPrograms(git, { folder, gitDir });
+  if (foreign !== undefined) return { branch, folder, problem: foreign };
+  const added = await run("add", "--all", "--ignore-errors");
+  // It also fails where there is nothing to commit.
+  const committed = await run(...AUTHOR, "commit", "--quiet", "--no-verify", "--message", "Work of a step");
+  // The agent may have left its branch. Unlike `git branch`, this works during a rebase.
+  const set = await run("update-ref", `refs/heads/${branch}`, "HEAD");
+  const problem =
+    findFailure(added, set) ??
+    describeRest(await run(...STATUS), committed) ??
+    (await findRebase(gitDir)) ??
+    (await findRepositoriesInside(run, folder));
+  return { branch, folder, ...(problem !== undefined && { problem }) };
+}
+
+function findFailure(...ends: readonly GitEnd[]): string | undefined {
+  return ends.flatMap((end) => (end.kind === "failed" ? [end.message] : []))[0];
+}
+
+function describeRest(status: GitEnd, committed: GitEnd): string | undefined {
+  if (status.kind === "failed") return status.message;
+  if (status.output.length === 0) return undefined;
+  return findFailure(committed) ?? "some files could not be committed as they are";
+}
+
+/** Commits that are still to be taken over are in no folder. */
+async function findRebase(gitDir: string): Promise<string | undefined> {
+  for (const name of ["rebase-merge", "rebase-apply"])
+    if (await lstat(join(gitDir, name)).catch(() => undefined)) return "a rebase is under way there";
+  return undefined;
+}
+
+/** A commit has only the names of the commits of a repository inside. A worktree begins with none. */
+async function findRepositoriesInside(
+  run: (...args: string[]) => Promise<GitEnd>,
+  folder: string,
+): Promise<string | undefined> {
+  const listed = await run("ls-tree", "-r", "-z", "--full-tree", "HEAD");
+  if (listed.kind === "failed") return listed.message;
+  const entries = listed.output.toString("utf8").split("\0");
+  const paths = entries.flatMap((entry) => /^160000 [^\t]*\t(.*)$/su.exec(entry)?.[1] ?? []);
+  const names: string[] = [];
+  for (const path of paths) {
+    const files = await readdir(join(folder, path)).catch(() => []);
+    if (files.length > 0) names.push(JSON.stringify(path));
+  }
+  if (names.length === 0) return undefined;
+  const others = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return `a repository of its own is in ${names.slice(0, NAMES_MAX).join(", ")}${others}`;
+}

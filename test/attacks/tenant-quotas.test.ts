@@ -1,5 +1,6 @@
 /** One tenant that takes all it can get is told so, and the others do not notice. */
 import { describe, expect, test } from "vitest";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { forkIn } from "../support/forks.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, MALLORY, codeOf, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
@@ -48,6 +49,20 @@ describe("a tenant that reaches a quota", () => {
     expect(await scene.host.fork(ALICE, fork)).toMatchObject(matchRefusal("forksPerMinute", 2));
     await scene.clock.advance(60_000);
     await forkIn(scene, fork);
+  });
+
+  test("forks again where the clock went back an hour since", async () => {
+    const wall = createFakeClock();
+    let back = 0;
+    const clock = { ...wall, now: () => (wall.now() - back) as EpochMs };
+    const scene = createWorkflowScene({ definitions, clock, quotas: { forksPerMinute: 2 } });
+    const fork = { sourceRunId: await scene.run("slow"), mode: "branch", fromSeq: 1 } as const;
+    await forkIn(scene, fork);
+    await forkIn(scene, fork);
+    back = 3_600_000;
+    await forkIn(scene, fork);
+    await forkIn(scene, fork);
+    expect(await scene.host.fork(ALICE, fork)).toMatchObject(matchRefusal("forksPerMinute", 2));
   });
 
   test("is counted again by the host that starts after it", async () => {

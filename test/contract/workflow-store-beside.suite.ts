@@ -154,6 +154,26 @@ function describeLeases(open: Open): void {
     });
   });
 
+  it("are taken over at once where their lease was ended, by whoever had it, for what was asked", async () => {
+    await using tested = await open();
+    const { requests } = tested.store;
+    const first = createKeyedRequest("run-1");
+    await requests.begin(first);
+    await requests.lapse({ ...first, leaseUntilMs: timeAt(999) });
+    expect(await requests.begin(createKeyedRequest("run-2"))).toEqual({ kind: "in_flight" });
+    await requests.lapse(first);
+    expect(await requests.begin(createKeyedRequest("run-3", { digest: "other" }))).toEqual({
+      kind: "mismatch",
+    });
+    const second = createKeyedRequest("run-4", { now: timeAt(500) });
+    expect(await requests.begin(second)).toEqual(matchBegun("run-1"));
+    await requests.lapse(first);
+    expect(await requests.begin(createKeyedRequest("run-5"))).toEqual({ kind: "in_flight" });
+    await requests.finish(KEY, ANSWER);
+    await requests.lapse(second);
+    expect(await requests.begin(createKeyedRequest("run-6"))).toEqual({ kind: "answered", answer: ANSWER });
+  });
+
   it("are not freed by who lost the lease", async () => {
     await using tested = await open();
     const { requests } = tested.store;

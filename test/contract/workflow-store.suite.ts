@@ -298,6 +298,7 @@ function describeClose(open: Open): void {
       () => store.requests.begin({ ...key, digest: "d", runId, now: NOW, leaseUntilMs: SOON }),
       () => store.requests.finish(key, { status: 200, body: "{}" }),
       () => store.requests.release(key),
+      () => store.requests.lapse({ ...key, leaseUntilMs: SOON }),
       () => store.requests.deleteBefore(NOW, 1),
       () => store.owners.beat({ id: "d" }),
       () => store.owners.beats(),

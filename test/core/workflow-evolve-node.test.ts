@@ -258,7 +258,8 @@ describe("the votes on a question", () => {
   });
 });
 
-const ANSWER = { interruptId: "a-1", kind: "approval", resumeValue: {} } as const;
+/** Nobody's, as it names nobody. */
+const ANSWER = { interruptId: "a-1", kind: "approval", resumeValue: {}, isExpired: true } as const;
 
 describe("the answer to a question", () => {
   it("lets the node run on, and is kept with the question", () => {
@@ -266,6 +267,15 @@ describe("the answer to a question", () => {
     const run = apply(RUNNING, [raise("approval", "costs"), request({ data }), resolve("a")], 2);
     const answer = { ...ANSWER, eventId: createEventId(RUN, 4), asked: { data, reason: "costs" } };
     expect(nodeOf(run)).toStrictEqual({ ...NODE, interrupts: 1, answers: [answer] });
+  });
+
+  it("has not expired where it names who gave it", () => {
+    const byBob: WorkflowDraft = {
+      type: "interrupt.resolved",
+      nodeId: "a",
+      payload: { nodeId: "a", interruptId: "a-1", kind: "approval", resumeValue: {}, resolvedBy: "bob" },
+    };
+    expect(nodeOf(apply(ASKED, [byBob], 4))?.answers[0]).not.toHaveProperty("isExpired");
   });
 
   it("follows the answers before it", () => {

@@ -5,6 +5,7 @@ import type { InterruptKind } from "../../src/agents/coordination/contracts/work
 import type { NodeStep } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { interruptGate } from "../../src/agents/coordination/workflow/nodes/gate-nodes.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
+import type { Answer } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createView, type Scene } from "./workflow-node-view-scene.ts";
 import { RUN } from "./workflow-view-scene.ts";
 
@@ -12,9 +13,9 @@ function ask(config: Values, scene: Scene = {}): NodeStep {
   return interruptGate.step(createView({ ...scene, config }));
 }
 
-function answer(kind: InterruptKind, resumeValue: unknown): NodeStep {
+function answer(kind: InterruptKind, resumeValue: unknown, more: Pick<Answer, "isExpired"> = {}): NodeStep {
   const eventId = createEventId(RUN, 3);
-  const answers = [{ interruptId: "a~1", kind, resumeValue, eventId, asked: { data: {} } }];
+  const answers = [{ interruptId: "a~1", kind, resumeValue, eventId, asked: { data: {} }, ...more }];
   return interruptGate.step(createView({ nodeRun: { answers } }));
 }
 
@@ -110,13 +111,14 @@ describe("the answer to an interrupt", () => {
       { action: "reject", page: 2 },
       { action: "reject", page: 2 },
     ],
+    [{ action: "timeout" }, { action: "timeout" }],
     ["yes", {}],
   ])("completes its node with what was answered: %j", (resumeValue, outputs) => {
     expect(answer("custom", resumeValue)).toStrictEqual({ kind: "complete", outputs });
   });
 
   it("fails its node where nobody answers in time", () => {
-    expect(answer("custom", { action: "timeout" })).toStrictEqual(
+    expect(answer("custom", { action: "timeout" }, { isExpired: true })).toStrictEqual(
       fail("interrupt_timeout", "nobody answered in time"),
     );
   });

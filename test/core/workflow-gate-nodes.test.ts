@@ -233,7 +233,8 @@ describe("a clarification", () => {
   });
 
   it("fails where nobody answers in time", () => {
-    expect(answer(clarificationGate, { action: "timeout" }, "clarification")).toStrictEqual(
+    const late: Answer = { ...createAnswer({ action: "timeout" }, "clarification"), isExpired: true };
+    expect(clarificationGate.step(createView({ nodeRun: { answers: [late] } }))).toStrictEqual(
       fail("clarification_timeout", NOBODY),
     );
   });

@@ -153,8 +153,27 @@ describe("an expression", () => {
     [false, "yes = true"],
     [false, "yes =="],
     [false, ""],
+    [false, "word == "],
+    [true, "word != "],
   ])("is %s: %s", (expected, expression) => {
     expect(isHolding({ type: "expression", expression }, OUTPUTS)).toBe(expected);
+  });
+
+  it.each<[problem: string | undefined, condition: EdgeCondition]>([
+    [undefined, { expression: "a".repeat(2_000) }],
+    ["its expression is longer than 2000 characters", { expression: "a".repeat(2_001) }],
+    ["its expression is longer than 2000 characters", { type: "expression", expression: "a".repeat(2_001) }],
+    [undefined, { type: "expression" }],
+    [undefined, { type: "equals", left: "word", right: "a", expression: "a".repeat(2_001) }],
+  ])("has the problem %s where it is too long", (problem, condition) => {
+    expect(findConditionProblem(condition)).toBe(problem);
+  });
+
+  it("is read in time that grows as it does, also where a definition from before has a long one", () => {
+    const expression = `word == a${" ".repeat(60_000)}b`;
+    const beganAt = performance.now();
+    expect(isHolding({ type: "expression", expression }, OUTPUTS)).toBe(false);
+    expect(performance.now() - beganAt).toBeLessThan(2_000);
   });
 });
 

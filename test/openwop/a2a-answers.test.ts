@@ -1,5 +1,13 @@
 /** Owns: that a message over A2A which answers a task answers one question, however often it is sent. */
 import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Message } from "@a2a-js/sdk";
+import { RequestMalformedError } from "@a2a-js/sdk/errors";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { A2aParts } from "../../src/plugins/a2a/a2a-parts.ts";
+import { answerOnce } from "../../src/plugins/a2a/answer-once.ts";
+import { ALICE } from "../support/workflow-scene.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { openMcpWorld, TOKEN, type McpWorld } from "./mcp-world.ts";
 
@@ -63,4 +71,19 @@ it("a message that was refused may be sent again, put right", async () => {
   expect(wrong.error).toBeDefined();
   const right = await send({ messageId: "answer-4", taskId, parts: [{ text: "accept" }] });
   expect(right.result?.task.status.state).toBe(ASKING);
+});
+
+it("a message whose answer is not known to be given keeps its id for what it says", async () => {
+  const { requests } = createMemoryWorkflowLedger().open();
+  const face = { host: { requests }, clock: createFakeClock() } as unknown as A2aParts;
+  const message = { messageId: "answer-5", taskId: "run-1" } as unknown as Message;
+  const sendOnce = (content: string, answer: () => Promise<void>): Promise<void> =>
+    answerOnce(face, { caller: ALICE, message, content }, answer);
+  const failure = new CoordinationError("LEDGER_UNAVAILABLE", "the answer was lost");
+  await expect(sendOnce("accept", () => Promise.reject(failure))).rejects.toBe(failure);
+  const problem = "message.messageId: another message had this id before";
+  await expect(sendOnce("reject", () => Promise.resolve())).rejects.toThrow(problem);
+  const refusal = new RequestMalformedError("no such answer");
+  await expect(sendOnce("accept", () => Promise.reject(refusal))).rejects.toBe(refusal);
+  await sendOnce("reject", () => Promise.resolve());
 });

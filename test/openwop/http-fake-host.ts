@@ -238,7 +238,10 @@ export function createFakeHost(): FakeHost {
 }
 
 function createMemoryRequests(): RequestLog {
-  const kept = new Map<string, { digest: string; runId: CoordinationId; answer?: KeptAnswer }>();
+  const kept = new Map<
+    string,
+    { digest: string; runId: CoordinationId; answer?: KeptAnswer; hasLapsed?: boolean }
+  >();
   const nameKey = (key: { tenant: string; endpoint: string; key: string }): string =>
     JSON.stringify([key.tenant, key.endpoint, key.key]);
   return {
@@ -250,7 +253,10 @@ function createMemoryRequests(): RequestLog {
       }
       if (found.digest !== request.digest) return Promise.resolve({ kind: "mismatch" });
       const { answer } = found;
-      return Promise.resolve(answer ? { kind: "answered", answer } : { kind: "in_flight" });
+      if (answer) return Promise.resolve({ kind: "answered", answer });
+      if (found.hasLapsed !== true) return Promise.resolve({ kind: "in_flight" });
+      found.hasLapsed = false;
+      return Promise.resolve({ kind: "new", runId: found.runId });
     },
     finish: (key, answer) => {
       kept.get(nameKey(key))!.answer = answer;
@@ -258,6 +264,10 @@ function createMemoryRequests(): RequestLog {
     },
     release: (key) => {
       kept.delete(nameKey(key));
+      return Promise.resolve();
+    },
+    lapse: (key) => {
+      kept.get(nameKey(key))!.hasLapsed = true;
       return Promise.resolve();
     },
     deleteBefore: () => Promise.resolve(0),

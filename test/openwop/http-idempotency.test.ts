@@ -65,15 +65,15 @@ describe("an idempotency key", () => {
     expect(statuses).toEqual([202, 202]);
   });
 
-  it("stays free after what may be tried again", async () => {
+  it("stays free after a refusal that may be tried again, and what it asked after a failure", async () => {
     const face = createFakeFace();
     await face.app.request("/v1/runs", createPost({ workflowId: "nope" }, KEY));
     face.host.fail(new CoordinationError("LEDGER_BUSY", "locked"));
     expect((await face.app.request("/v1/runs", createPost(NOOP, KEY))).status).toBe(503);
     face.host.fail(new Error("odd"));
-    expect((await face.app.request("/v1/runs", createPost({ ...NOOP, inputs: { a: 1 } }, KEY))).status).toBe(
-      500,
-    );
+    expect((await face.app.request("/v1/runs", createPost(NOOP, KEY))).status).toBe(500);
+    const other = await face.app.request("/v1/runs", createPost({ ...NOOP, inputs: { a: 1 } }, KEY));
+    expect(await readError(other)).toMatchObject({ status: 409, error: "idempotency_key_mismatch" });
   });
 
   it("is told from one that is still under way", async () => {

@@ -283,6 +283,11 @@ function requestsOf({ requests }: MemoryWorkflowLedger, answer: Answer): Request
         const isHeld = key.leaseUntilMs === undefined || kept?.leaseUntilMs === key.leaseUntilMs;
         if (kept && !kept.answer && isHeld) requests.delete(nameKey(key));
       }),
+    lapse: (key) =>
+      answer(() => {
+        const kept = requests.get(nameKey(key));
+        if (kept && !kept.answer && kept.leaseUntilMs === key.leaseUntilMs) kept.leaseUntilMs = 0 as EpochMs;
+      }),
     deleteBefore: (time, limit) =>
       answer(() => {
         const old = [...requests]

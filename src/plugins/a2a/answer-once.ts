@@ -5,7 +5,7 @@
  */
 import { hash } from "node:crypto";
 import type { Message } from "@a2a-js/sdk";
-import { RequestMalformedError, UnsupportedOperationError } from "@a2a-js/sdk/errors";
+import { A2AError, RequestMalformedError, UnsupportedOperationError } from "@a2a-js/sdk/errors";
 import { addMs, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RequestKey } from "../../agents/coordination/ports/workflow-store.ts";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -32,12 +32,13 @@ export async function answerOnce(
     key: hash("sha256", formatCanonicalJson([caller.principal, message.messageId])),
   };
   const now = clock.now();
+  const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
   const begun = await host.requests.begin({
     ...at,
     digest: hash("sha256", formatCanonicalJson([message.taskId, content])),
     runId: message.taskId as CoordinationId,
     now,
-    leaseUntilMs: addMs(now, HTTP_BOUNDS.requestLeaseMs),
+    leaseUntilMs,
   });
   if (begun.kind === "answered") return;
   if (begun.kind === "mismatch")
@@ -47,7 +48,9 @@ export async function answerOnce(
   try {
     await answer();
   } catch (error) {
-    await host.requests.release(at);
+    // A failure leaves open whether the answer was given: its id stays taken by what the message says.
+    const leased = { ...at, leaseUntilMs };
+    await (error instanceof A2AError ? host.requests.release(leased) : host.requests.lapse(leased));
     throw error;
   }
   await host.requests.finish(at, { status: 200, body: "{}" });

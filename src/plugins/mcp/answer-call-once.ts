@@ -4,7 +4,7 @@
  * call still counts as new after it. Does not own: calls without an id, which nothing tells apart.
  */
 import { hash } from "node:crypto";
-import { addMs, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { addMs, type CoordinationId, type EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { RequestKey, RequestLog } from "../../agents/coordination/ports/workflow-store.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
 import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
@@ -31,17 +31,18 @@ export async function answerOnce(
   const digest = hash("sha256", formatCanonicalJson([caller.principal, callId, args]));
   const at: RequestKey = { tenant: caller.tenant, endpoint: "MCP answer", key: digest };
   const now = clock.now();
+  const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
   const begun = await requests.begin({
     ...at,
     digest,
     runId: runId as CoordinationId,
     now,
-    leaseUntilMs: addMs(now, HTTP_BOUNDS.requestLeaseMs),
+    leaseUntilMs,
   });
   if (begun.kind === "answered") return JSON.parse(begun.answer.body) as ToolResult;
   if (begun.kind !== "new")
     return createFailure("The same call is being worked on: make it again in a moment.");
-  const result = await answerOrRelease(requests, at, answer);
+  const result = await answerOrRelease(requests, { ...at, leaseUntilMs }, answer);
   if (result.isError !== true) await requests.finish(at, { status: 200, body: JSON.stringify(result) });
   return result;
 }
@@ -49,7 +50,7 @@ export async function answerOnce(
 /** Frees the call where nothing was answered, so that it may be made again. */
 async function answerOrRelease(
   requests: RequestLog,
-  at: RequestKey,
+  at: RequestKey & { readonly leaseUntilMs: EpochMs },
   answer: () => Promise<ToolResult>,
 ): Promise<ToolResult> {
   let isAnswered = false;

@@ -114,6 +114,11 @@ export interface RequestLog {
    * lost, frees nothing.
    */
   release(key: RequestKey & { readonly leaseUntilMs?: EpochMs }): Promise<void>;
+  /**
+   * Ends the lease of a request whose outcome is not known. The request and the id of its run stay, so that the next request
+   * finds out what the first one did. A process that has lost its lease ends nothing.
+   */
+  lapse(key: RequestKey & { readonly leaseUntilMs: EpochMs }): Promise<void>;
   /** Forgets what began before; at most `limit`. */
   deleteBefore(time: EpochMs, limit: number): Promise<number>;
 }

@@ -47,6 +47,16 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
         ),
       );
     },
+    lapse: async (key) => {
+      await written(() =>
+        query(
+          `update keyed_request
+           set lease_until_ms = 0
+           where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseUntilMs::bigint`,
+          { ...valuesOf(key), leaseUntilMs: key.leaseUntilMs },
+        ),
+      );
+    },
     deleteBefore: (time, limit) =>
       written(async () => {
         const deleted = await query(

@@ -19,6 +19,10 @@ export function requestLog(write: <T>(work: (writes: WorkflowWrites) => T) => Pr
       const { leaseUntilMs = null } = key;
       await write(({ release }) => release.run({ ...valuesOf(key), leaseUntilMs }));
     },
+    lapse: async (key) => {
+      const { leaseUntilMs } = key;
+      await write(({ lapse }) => lapse.run({ ...valuesOf(key), leaseUntilMs }));
+    },
     deleteBefore: (time, limit) => write(({ deleteRequests }) => deleteRequests.run(time, limit).changes),
   };
 }

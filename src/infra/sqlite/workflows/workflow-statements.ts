@@ -37,6 +37,7 @@ export interface WorkflowWrites extends MemoryWrites {
   readonly lease: Statement<[leaseUntilMs: number, requestKey: number]>;
   readonly answer: Statement<[KeyValues & { readonly status: number; readonly body: string }]>;
   readonly release: Statement<[KeyValues & { readonly leaseUntilMs: number | null }]>;
+  readonly lapse: Statement<[KeyValues & { readonly leaseUntilMs: number }]>;
   readonly deleteRequests: Statement<[before: number, limit: number]>;
 }
 
@@ -98,7 +99,7 @@ export function prepareWorkflowWrites(database: Database): WorkflowWrites {
 
 const KEY_MATCHES = "tenant = @tenant and endpoint = @endpoint and key = @key";
 
-type RequestWrites = "request" | "putRequest" | "lease" | "answer" | "release" | "deleteRequests";
+type RequestWrites = "request" | "putRequest" | "lease" | "answer" | "release" | "lapse" | "deleteRequests";
 
 function prepareRequestWrites(database: Database): Pick<WorkflowWrites, RequestWrites> {
   return {
@@ -120,6 +121,11 @@ function prepareRequestWrites(database: Database): Pick<WorkflowWrites, RequestW
        where ${KEY_MATCHES}
          and status is null
          and (@leaseUntilMs is null or lease_until_ms = @leaseUntilMs)`,
+    ),
+    lapse: database.prepare<[KeyValues & { leaseUntilMs: number }]>(
+      `update keyed_request
+       set lease_until_ms = 0
+       where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseUntilMs`,
     ),
     deleteRequests: database.prepare<[number, number]>(
       `delete from keyed_request

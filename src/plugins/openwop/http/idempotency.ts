@@ -4,12 +4,12 @@
  * I1 A key belongs to the authenticated tenant and the route, and to the principal where people answer; the parameters of
  *    the path, the body and a condition of the request (`If-Match`) are what is asked.
  * I2 Only answers that stay true are kept: success, and refusals that asking again does not change.
- * I3 The run that a keyed request creates has the id that was kept with the key, so that a second try after a crash finds
- *    the run of the first.
+ * I3 The run that a keyed request creates has the id that was kept with the key, so that a second try finds the run of the
+ *    first: after a crash, and after a failure that left open whether the run was begun. Only a refusal frees the key.
  */
 import { hash } from "node:crypto";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
-import { addMs, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { addMs, type CoordinationId, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type {
@@ -51,6 +51,7 @@ export async function runOnceForKey(
   if (unusable) return unusable;
   const at: RequestKey = { tenant, endpoint, key };
   const now = clock.now();
+  const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
   const digest = hash("sha256", formatCanonicalJson(request));
   await giveWay();
   const begun = await requests.begin({
@@ -58,7 +59,7 @@ export async function runOnceForKey(
     digest,
     runId: newRunId(),
     now,
-    leaseUntilMs: addMs(now, HTTP_BOUNDS.requestLeaseMs),
+    leaseUntilMs,
   });
   switch (begun.kind) {
     case "answered":
@@ -70,28 +71,41 @@ export async function runOnceForKey(
     case "mismatch":
       return refuse("idempotency_key_mismatch", "The key was used before, to ask for something else.");
     case "new":
-      return await runAndKeepAnswer(requests, at, () => work(begun.runId));
+      return await runAndKeepAnswer(requests, { ...at, leaseUntilMs }, () => work(begun.runId));
   }
 }
 
 async function runAndKeepAnswer(
   requests: RequestLog,
-  at: RequestKey,
+  at: LeasedKey,
   work: () => Promise<Answer>,
 ): Promise<Answer> {
-  let answer: JsonAnswer | TextAnswer | undefined;
-  let body: string | undefined;
-  try {
-    const made = await work();
-    answer = findKeepable(made);
-    if (!answer) return made;
-    if (isFinal(made, answer)) body = answer.kind === "json" ? JSON.stringify(answer.body) : NO_BODY;
-  } finally {
-    if (body === undefined) await requests.release(at);
+  const made = await workOrLapse(requests, at, work);
+  const answer = findKeepable(made);
+  if (!answer || !isFinal(made, answer)) {
+    await requests.release(at);
+    return answer ?? made;
   }
-  if (body === undefined) return answer;
+  const body = answer.kind === "json" ? JSON.stringify(answer.body) : NO_BODY;
   await requests.finish(at, { status: answer.status, body });
   return { ...answer, headers: { ...answer.headers, [REPLAYED]: "false" } };
+}
+
+type LeasedKey = RequestKey & { readonly leaseUntilMs: EpochMs };
+
+/** I3: what throws may have been done nevertheless. */
+async function workOrLapse(
+  requests: RequestLog,
+  at: LeasedKey,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  let made: Answer | undefined;
+  try {
+    made = await work();
+    return made;
+  } finally {
+    if (made === undefined) await requests.lapse(at);
+  }
 }
 
 const NO_CONTENT = 204;
@@ -114,10 +128,21 @@ function replayAnswer({ status, body }: KeptAnswer, headersOf: KeyedAsk["headers
   };
 }
 
-/** 409 only where the state it tells of stays: a run that is active, a gate that is waited for, or a version does not. */
+/** Refusals that tell how something is at the moment: a run that is active, a gate that is not asked yet, a version. */
+const MOMENTARY: ReadonlySet<HttpRefusal["code"]> = new Set([
+  "not_found",
+  "run_not_paused",
+  "run_not_pausable",
+  "interrupt_not_found",
+  "workflow_not_found",
+  "invalid_from_seq",
+  "workspace_conflict",
+  "state_conflict",
+]);
+
 function isFinal(made: Answer, { status, headers }: JsonAnswer | TextAnswer): boolean {
   if (status >= 200 && status < 300) return true;
-  if (made.kind === "refused" && made.code === "workspace_conflict") return false;
+  if (made.kind === "refused" && MOMENTARY.has(made.code)) return false;
   return [404, 409, 410, 422].includes(status) && headers?.["retry-after"] === undefined;
 }
 

@@ -1,4 +1,5 @@
 /** Owns: the routes that tell what the host is: discovery, its own description, workflows, agents. */
+import type { WorkflowDefinition } from "../../../agents/coordination/contracts/workflows/workflow-definition.ts";
 import { inventoryOf } from "./agent-listing.ts";
 import { refuse } from "../http/error-map.ts";
 import {
@@ -51,7 +52,7 @@ export const hostRoutes: readonly Route[] = [
     answer: anySchema,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.workflow(ask.caller, ask.param("workflowId")), (workflow) =>
-        createJsonAnswer(200, workflow),
+        createJsonAnswer(200, hideSecrets(workflow)),
       ),
   }),
   route({
@@ -84,6 +85,14 @@ export const hostRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Leaves out what a sensitive variable is without an input, which may be a secret of the operator. */
+function hideSecrets(workflow: WorkflowDefinition): WorkflowDefinition {
+  const variables = workflow.variables.map(({ defaultValue, ...variable }) =>
+    variable.sensitive === true || defaultValue === undefined ? variable : { ...variable, defaultValue },
+  );
+  return { ...workflow, variables };
+}
 
 function discover(ask: Ask, { discovery }: RouteDependencies): Answer {
   const { text, etag } = discovery();

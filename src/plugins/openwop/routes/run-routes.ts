@@ -9,7 +9,7 @@ import type {
   CreateRun,
   HostRefusal,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { refuse, type HttpRefusal } from "../http/error-map.ts";
+import { failureOf, refuse, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
@@ -240,7 +240,10 @@ function asInvalid(refusal: HostRefusal): HttpRefusal {
   return refusal.code === "workflow_not_found" ? { ...refusal, code: "validation_error" } : refusal;
 }
 
-async function cancelMany(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteDependencies): Promise<Answer> {
+async function cancelMany(
+  ask: Ask<z.output<typeof bulkBody>>,
+  { host, logger }: RouteDependencies,
+): Promise<Answer> {
   const { runIds } = ask.body;
   const maxRunIds = HTTP_BOUNDS.bulkRunsMax;
   if (runIds.length > maxRunIds)
@@ -248,7 +251,9 @@ async function cancelMany(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteDe
   // Together, so that they share a commit.
   const results = await Promise.all(
     runIds.map(async (runId) => {
-      const cancelled = await host.cancel(ask.caller, runId, pickReason(ask.body));
+      const cancelled = await host
+        .cancel(ask.caller, runId, pickReason(ask.body))
+        .catch((error: unknown) => failureOf(error, "bulkCancelRuns", logger));
       return cancelled.kind === "refused"
         ? createRefusedEntry(runId, cancelled)
         : createBulkEntry(runId, cancelled.value);
@@ -257,7 +262,7 @@ async function cancelMany(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteDe
   return createJsonAnswer(200, { results });
 }
 
-function createRefusedEntry(runId: string, { code, message }: HostRefusal): unknown {
+function createRefusedEntry(runId: string, { code, message }: HttpRefusal): unknown {
   const error = { code, message };
   return { runId, ok: false, error };
 }

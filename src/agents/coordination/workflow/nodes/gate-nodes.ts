@@ -1,5 +1,6 @@
 /** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
 import { areQuestions, readQuestions } from "../state/clarification-answers.ts";
+import { LOGIN_PROFILE } from "../state/answer-interrupt.ts";
 import { waitForAnswer } from "../node-contract/suspension.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
@@ -99,13 +100,16 @@ export const clarificationGate = createGate(
     data: { questions: questionsOf(view) },
     ...timeoutOf(view),
   }),
-  ({ resumeValue }) => {
+  ({ resumeValue, isExpired }) => {
     const value = isRecord(resumeValue) ? resumeValue : {};
-    return value["action"] === "timeout"
+    return isExpired
       ? { kind: "fail", error: { code: "clarification_timeout", message: "nobody answered in time" } }
       : { kind: "complete", outputs: { answers: value["answers"] ?? {} } };
   },
-  ({ node: { id, config } }) => listQuestionProblems(id, config["questions"]),
+  ({ node: { id, config } }) => [
+    ...listQuestionProblems(id, config["questions"]),
+    ...listLoginProblems(id, [config]),
+  ],
 );
 
 function questionsOf({ node: { node } }: NodeView): readonly object[] {
@@ -144,13 +148,13 @@ export const interruptGate = createGate(
         };
     }
   },
-  ({ resumeValue, kind }, view) => {
+  ({ resumeValue, kind, isExpired }, view) => {
     if (kind === "approval") {
       const settled = approvalGate.step(view);
       if (settled.kind === "fail") return settled;
     }
     const value = isRecord(resumeValue) ? resumeValue : {};
-    return value["action"] === "timeout"
+    return isExpired
       ? { kind: "fail", error: { code: "interrupt_timeout", message: "nobody answered in time" } }
       : { kind: "complete", outputs: { ...value } };
   },
@@ -171,9 +175,31 @@ function interruptProblems(id: string, config: Values): string[] {
   const data = dataOf(config);
   if (kind !== null && !KINDS.includes(kind)) return [`kind of node ${id} is none of ${KINDS.join(", ")}`];
   if (kind === "approval") return listApprovalProblems(id, { ...config, ...data });
-  if (kind !== "clarification") return [];
-  return [...listQuestionProblems(id, questions), ...listQuestionProblems(id, data["questions"])];
+  const loginProblems = listLoginProblems(id, [config, data]);
+  if (kind !== "clarification") return loginProblems;
+  return [
+    ...listQuestionProblems(id, questions),
+    ...listQuestionProblems(id, data["questions"]),
+    ...loginProblems,
+  ];
 }
+
+/** The protocol's data of the other kinds have no place for who may answer: whoever has the link would. */
+function listLoginProblems(id: string, places: readonly Values[]): string[] {
+  const keys = Object.entries(ASKS_WHO).flatMap(([key, asks]) =>
+    places.some((place) => asks(place[key] ?? undefined)) ? [key] : [],
+  );
+  return keys.length > 0
+    ? [`node ${id} has ${keys.join(" and ")}, and only an approval can ask who answers`]
+    : [];
+}
+
+/** Says of a value of each such member whether it asks who answers. */
+const ASKS_WHO: Readonly<Record<string, (value: unknown) => boolean>> = {
+  profile: (value) => value === LOGIN_PROFILE,
+  approversList: (value) => value !== undefined && !(Array.isArray(value) && value.length === 0),
+  requiredApprovals: (value) => typeof value === "number" && value > 1,
+};
 
 function createExternalData({ eventType, correlation }: Values): Values {
   return {

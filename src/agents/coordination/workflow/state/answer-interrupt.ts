@@ -58,12 +58,13 @@ function forbid(message: string): Answering {
   return { ok: false, code: "forbidden", message };
 }
 
+/** The profile of a question that is answered with a bearer token only. */
+export const LOGIN_PROFILE = "openwop-interrupt-auth-required";
+
 /** True when the question wants to know who answers: whoever holds a token is nobody in particular. */
 export function needsLogin(interrupt: Interrupt): boolean {
   return (
-    interrupt.data["profile"] === "openwop-interrupt-auth-required" ||
-    hasList(interrupt) ||
-    countNeededApprovals(interrupt) > 1
+    interrupt.data["profile"] === LOGIN_PROFILE || hasList(interrupt) || countNeededApprovals(interrupt) > 1
   );
 }
 

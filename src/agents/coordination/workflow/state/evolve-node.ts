@@ -191,8 +191,7 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
     case "approval.received":
       return change(run, nodeId, (node) => recordVote(node, event.payload));
     case "interrupt.resolved": {
-      const { interruptId, kind, resumeValue } = event.payload;
-      const answer = { interruptId, kind, resumeValue, eventId, asked: questionOf(run.nodes.get(nodeId)) };
+      const answer = readAnswer(event, run.nodes.get(nodeId));
       const after = change(run, nodeId, ({ interrupt: _, ...node }) => ({
         ...node,
         status: "running",
@@ -201,6 +200,14 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
       return evolveAnswer(clearActor(after, answer), nodeId, answer);
     }
   }
+}
+
+/** Whoever answers has a name; the end of the time has none. */
+function readAnswer({ eventId, payload }: Of<"interrupt.resolved">, node: NodeRun | undefined): Answer {
+  const { interruptId, kind, resumeValue, resolvedBy } = payload;
+  const isExpired = resolvedBy === undefined;
+  const answer = { interruptId, kind, resumeValue, eventId, asked: questionOf(node) };
+  return isExpired ? { ...answer, isExpired } : answer;
 }
 
 function questionOf(node: NodeRun | undefined): Answer["asked"] {

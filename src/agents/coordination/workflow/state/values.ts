@@ -60,9 +60,10 @@ export function readPath(value: unknown, path: string): unknown {
 }
 
 const PATTERN_CHARS_MAX = 200;
+const EXPRESSION_CHARS_MAX = 2_000;
 
-/** Operators of `expression`: a path, optionally compared with JSON. */
-const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/s;
+/** Operators of `expression`: a path, optionally compared with JSON. No part can take what another may: the time is linear. */
+const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)(.+))?$/s;
 
 /** The outcome of each condition on each outputs: an edge is looked at again with every step of the run. */
 const outcomesOf = new WeakMap<Values, Map<EdgeCondition, boolean>>();
@@ -115,7 +116,9 @@ function isExpressionHolding(expression: string, outputs: Values): boolean {
   const found = readOutput(outputs, path);
   const value = not === "!" ? !found : found;
   if (operator === undefined || literal === undefined) return Boolean(value);
-  const isSame = isSameValue(value, literalOf(literal));
+  const text = literal.trim();
+  // Space without a literal behind it counts as one: so were runs judged that are read again.
+  const isSame = isSameValue(value, literalOf(text === "" ? literal.slice(-1) : text));
   return operator.startsWith("!") ? !isSame : isSame;
 }
 
@@ -181,7 +184,13 @@ function compile(pattern: string): RE2JS | undefined {
 }
 
 /** Returns why a condition cannot be evaluated; `undefined` when it can. */
-export function findConditionProblem({ type, right }: EdgeCondition): string | undefined {
+export function findConditionProblem({
+  type = "expression",
+  right,
+  expression = "",
+}: EdgeCondition): string | undefined {
+  if (type === "expression" && expression.length > EXPRESSION_CHARS_MAX)
+    return `its expression is longer than ${EXPRESSION_CHARS_MAX} characters`;
   if (type !== "regex") return undefined;
   if (typeof right !== "string" || right.length > PATTERN_CHARS_MAX) return "its pattern is no short text";
   return compile(right) ? undefined : "its pattern is none that is matched in short time";

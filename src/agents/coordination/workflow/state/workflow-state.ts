@@ -124,6 +124,8 @@ export interface Answer {
   readonly eventId: EventId;
   /** The question. */
   readonly asked: Pick<Interrupt, "data" | "reason">;
+  /** Nobody answered in time. */
+  readonly isExpired?: true;
 }
 
 export interface Orchestrator {

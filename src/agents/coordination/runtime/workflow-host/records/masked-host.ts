@@ -49,6 +49,7 @@ function maskKeptAnswers(requests: RequestLog, secrets: Secrets): RequestLog {
     begin: (request) => requests.begin(request),
     finish: (key, { status, body }) => requests.finish(key, { status, body: maskText(body, secrets) }),
     release: (key) => requests.release(key),
+    lapse: (key) => requests.lapse(key),
     deleteBefore: (time, limit) => requests.deleteBefore(time, limit),
   };
 }

@@ -123,7 +123,8 @@ function findTooFast(
   { isFork = false, isRequest }: NewUsage,
 ): HostRefusal | undefined {
   const nowMs = clock.now();
-  if (nowMs - tenant.forksSinceMs >= MINUTE_MS) {
+  // A clock that went back tells nothing of how much of the minute is over.
+  if (nowMs < tenant.forksSinceMs || nowMs - tenant.forksSinceMs >= MINUTE_MS) {
     tenant.forks = 0;
     tenant.forksSinceMs = nowMs;
   }

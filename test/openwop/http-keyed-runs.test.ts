@@ -1,0 +1,105 @@
+/** Owns: which answers of a request with an idempotency key are kept, where the ledger fails or the run changes. */
+import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
+import { createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
+
+const KEY = { "idempotency-key": "k1" };
+const NOOP = createWorkflow("noop", { nodes: [createNode("only")] });
+const LATER = createWorkflow("later", {
+  nodes: [createNode("wait", "core.delay", { delayMs: 1_000 }), createNode("gate", "core.approvalGate")],
+  edges: chain("wait>gate"),
+});
+
+interface Served {
+  readonly face: FakeFace;
+  readonly scene: WorkflowScene;
+}
+
+function serve(options: SceneOptions = {}): Served {
+  const scene = createWorkflowScene({ definitions: [NOOP, LATER], ...options });
+  return { scene, face: createFakeFace({ host: scene.host, clock: scene.clock }) };
+}
+
+async function post({ face }: Pick<Served, "face">, path: string, body: unknown): Promise<Response> {
+  return await face.app.request(path, createPost(body, KEY));
+}
+
+/** Fails the first append after it has reached the ledger. */
+function failOnce(): NonNullable<SceneOptions["faults"]> {
+  let hasFailed = false;
+  return {
+    after: () => {
+      if (hasFailed) return;
+      hasFailed = true;
+      throw new CoordinationError("LEDGER_UNAVAILABLE", "the answer was lost");
+    },
+  };
+}
+
+describe("a keyed request whose outcome is not known", () => {
+  it("makes no second run when it is sent again", async () => {
+    const served = serve({ faults: failOnce() });
+    const { scene } = served;
+    expect((await post(served, "/v1/runs", { workflowId: "noop" })).status).toBe(503);
+    await scene.settle();
+    const again = await post(served, "/v1/runs", { workflowId: "noop" });
+    expect(again.status).toBe(201);
+    const { runId } = (await again.json()) as { readonly runId: string };
+    await scene.settle();
+    expect([...scene.ledger.runs.keys()]).toEqual([runId]);
+    expect(scene.types(runId)).toContain("run.completed");
+  });
+
+  it("makes no second fork when it is sent again", async () => {
+    const faults: NonNullable<SceneOptions["faults"]> = {};
+    const served = serve({ faults });
+    const { scene } = served;
+    const created = await served.face.app.request("/v1/runs", createPost({ workflowId: "noop" }));
+    const { runId } = (await created.json()) as { readonly runId: string };
+    await scene.settle();
+    Object.assign(faults, failOnce());
+    const fork = { mode: "branch", fromSeq: 1 };
+    expect((await post(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(503);
+    await scene.settle();
+    expect((await post(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(201);
+    await scene.settle();
+    expect(scene.ledger.runs.size).toBe(2);
+  });
+});
+
+describe("a keyed request that came too early", () => {
+  it("resumes a run that is paused by now", async () => {
+    const face = createFakeFace();
+    const run = face.host.put("run-1");
+    expect((await post({ face }, "/v1/runs/run-1:resume", {})).status).toBe(409);
+    run.status = "paused";
+    expect((await post({ face }, "/v1/runs/run-1:resume", {})).status).toBe(202);
+  });
+
+  it("pauses a run that runs by now", async () => {
+    const face = createFakeFace();
+    const run = face.host.put("run-1");
+    run.status = "paused";
+    expect((await post({ face }, "/v1/runs/run-1:pause", {})).status).toBe(409);
+    run.status = "running";
+    expect((await post({ face }, "/v1/runs/run-1:pause", {})).status).toBe(202);
+  });
+
+  it("answers a question that is asked by now", async () => {
+    const served = serve();
+    const { scene, face } = served;
+    const created = await face.app.request("/v1/runs", createPost({ workflowId: "later" }));
+    const { runId } = (await created.json()) as { readonly runId: string };
+    await scene.settle();
+    const path = `/v1/runs/${runId}/interrupts/gate`;
+    const body = { resumeValue: { action: "accept" } };
+    expect((await post(served, path, body)).status).toBe(404);
+    await scene.clock.advance(1_000);
+    await scene.settle();
+    expect((await post(served, path, body)).status).toBe(200);
+    await scene.settle();
+    expect(scene.types(runId)).toContain("run.completed");
+  });
+});

@@ -19,14 +19,18 @@ const QUESTION_ID = `${RUN_ID}:escalation-1`;
 const ANSWER_MS = 600_000;
 const STRANGER = "agent:main:stranger" as SessionKey;
 
-async function openStage(ask: Partial<AskRequest> = {}, checks: readonly string[] = []) {
+async function openStage(
+  ask: Partial<AskRequest> = {},
+  checks: readonly string[] = [],
+  reminders: readonly object[] = [],
+) {
   const { channel, notices } = createScriptedChannel();
   const world = createWorld(
     {},
     createScriptedRunner(() => endDone()),
     {
       gates: createGatesWith(checks),
-      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }, ...reminders] }),
       channelOf: () => channel,
     },
   );
@@ -116,6 +120,16 @@ describe("a question to the parent", () => {
     expect(JSON.stringify(await coordinator.outcome(QUESTION_ID, 0))).toContain("A person answered");
     expect(listEvents(world, "interrupt.resolved")).toHaveLength(1);
     expect(await verifyLedger(content)).toMatchObject({ ok: true, problems: [] });
+    await coordinator.stop();
+  });
+
+  it("is told to people as soon as it goes to them, also where they are to be reminded later", async () => {
+    const reminders = [{ channel: "chat", afterMs: 20_000 }];
+    const { coordinator, world, notices } = await openStage({ answerMs: 30_000 }, [], reminders);
+    await world.clock.advance(30_000);
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "escalation.forwarded")).toHaveLength(1);
+    expect(notices.map(({ notice }) => notice)).toEqual([0]);
     await coordinator.stop();
   });
 

@@ -1,7 +1,7 @@
 /** Owns: claims and conflicts by the log alone: who holds what, until when, and that each conflict is resolved once (A1 to A3). */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventCheck } from "./check-log.ts";
-import { listBroken } from "./check-steps.ts";
+import { isDisturbed, listBroken } from "./check-steps.ts";
 import type { FactOf, PayloadOf } from "./journal.ts";
 import type { World } from "./world.ts";
 
@@ -22,6 +22,9 @@ interface Books {
   readonly idle: Set<string>;
   seenTokens: number;
 }
+
+/** The tool by which what a worktree has is merged, without a claim. */
+const MERGE_TOOL = "worktree merge";
 
 const timeOf = ({ timestamp }: RunEvent): number => Date.parse(timestamp);
 const isShared = (resource: string): boolean => resource.endsWith("/merge.md");
@@ -114,15 +117,24 @@ function release(books: Books, event: FactOf<"claim.released">): string[] {
   });
 }
 
-/** A2: what is written under a token is written while that claim is there. */
+/** Calls under a claim that has ended since may still be told of. */
+const LATE_MS = 5_000;
+
+/** A2: what is written is written under a token, while that claim is there. */
 function checkChange(books: Books, event: FactOf<"resource.changed">): string[] {
-  const { token, stepId, resource } = event.payload;
-  if (token === undefined) return [];
+  const { token, stepId, resource, tool } = event.payload;
+  if (token === undefined)
+    return tool === MERGE_TOOL ? [] : [`A2: ${stepId} changes ${resource} under no token`];
   const claim = books.claims.get(token);
   const isOwn = claim?.runId === event.runId && claim.stepId === stepId;
   if (!isOwn) return [`A2: ${stepId} writes under the token ${token} of somebody else`];
   const isCovered = resource === claim.resource || resource.startsWith(`${claim.resource}/`);
-  return isCovered ? [] : [`A2: ${stepId} writes ${resource} under a claim on ${claim.resource}`];
+  const overAtMs = Math.min(claim.endedAtMs ?? Infinity, claim.untilMs);
+  return listBroken({
+    [`A2: ${stepId} writes ${resource} under a claim on ${claim.resource}`]: !isCovered,
+    [`A2: ${stepId} writes ${resource} after its claim is over`]:
+      timeOf(event) > overAtMs + LATE_MS && !isDisturbed(books.world),
+  });
 }
 
 function detect(books: Books, event: FactOf<"conflict.detected">): string[] {

@@ -2,6 +2,7 @@
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createClaimCheck } from "./check-claims.ts";
 import { createGateCheck } from "./check-gates.ts";
+import { createLaneCheck } from "./check-lanes.ts";
 import { createQuestionCheck } from "./check-questions.ts";
 import { createResultCheck } from "./check-results.ts";
 import { createStepCheck, isDisturbed } from "./check-steps.ts";
@@ -18,6 +19,7 @@ export function createLogCheck(world: World): () => void {
   const checks = [
     createPlaceCheck(),
     createStepCheck(world),
+    createLaneCheck(world),
     createClaimCheck(world),
     createQuestionCheck(world),
     createOwnerCheck(world),

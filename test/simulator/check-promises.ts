@@ -101,6 +101,17 @@ function isWelcome(
   return answers.includes(move.answer) && givenAtMs < deadlineAtMs;
 }
 
+/** The steps that the session works on, or worked on, by run and step. */
+function listStepsOf({ journal }: World, session: string): string[] {
+  return journal.events.flatMap((event) =>
+    event.type === "step.acknowledged" && event.payload.childSessionKey === session
+      ? [`${event.runId}/${event.payload.stepId}`]
+      : event.type === "step.dispatched" && event.payload.targetSession === session
+        ? [`${event.runId}/${event.payload.stepId}`]
+        : [],
+  );
+}
+
 /** While nothing is disturbed, no notice is given twice. */
 function checkNotices({ promises, gateways, deaths }: World): string[] {
   if (deaths.length > 0 || gateways.some(({ life }) => life.isDisturbed)) return [];
@@ -117,15 +128,12 @@ function checkAnswersTogether(answers: readonly AnswerPromise[]): string[] {
 }
 
 /** A2, D1: what is allowed is allowed under a claim in the ledger, and beside no other one. */
-function checkGrant({ journal, schedule }: World, grant: GrantPromise): string[] {
-  const names = journal.events.flatMap((event) =>
-    event.type === "step.acknowledged" && event.payload.childSessionKey === grant.session
-      ? [`${event.runId}/${event.payload.stepId}`]
-      : event.type === "step.dispatched" && event.payload.targetSession === grant.session
-        ? [`${event.runId}/${event.payload.stepId}`]
-        : [],
-  );
+function checkGrant(world: World, grant: GrantPromise): string[] {
+  const { schedule } = world;
+  const names = listStepsOf(world, grant.session);
   const isHolder = (holder: string): boolean => names.includes(holder) || holder.endsWith("/@owner");
+  if (grant.isCalm && !grant.covering.some(isHolder))
+    return [`A2: ${grant.session} writes ${grant.resource} under no claim`];
   const others = grant.holders.filter((holder) => !isHolder(holder));
   const isShared =
     grant.resource.endsWith("merge.md") || schedule.setup.conflicts.strategy === "merge_if_safe";

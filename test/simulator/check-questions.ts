@@ -12,7 +12,8 @@ interface QuestionModel {
   isForwarded: boolean;
   counted?: PayloadOf<"escalation.answered">;
   closed?: PayloadOf<"escalation.closed">["resolution"];
-  readonly notified: Set<number>;
+  /** When it became known what became of a notice. */
+  readonly notified: Map<number, number>;
   notices: readonly { readonly channel: string; readonly atMs: number }[];
 }
 
@@ -31,6 +32,11 @@ interface Books {
 const timeOf = ({ timestamp }: RunEvent): number => Date.parse(timestamp);
 /** A question is closed by a timer. */
 const PATIENCE_MS = 30_000;
+/** A notice goes out at once, unless one before it is under way. */
+const NOTICE_PATIENCE_MS = 10_000;
+/** One that is under way holds up the next one for that long at most. */
+const NOTICE_TURN_MS = 30_000;
+const SLOW_MS = 1_000;
 
 export function createQuestionCheck(world: World): EventCheck {
   const books: Books = {
@@ -99,7 +105,7 @@ function ask(books: Books, event: FactOf<"coordination.escalated">): string[] {
     subject: payload,
     deadlineAtMs: payload.deadlineAtMs,
     isForwarded: false,
-    notified: new Set(),
+    notified: new Map(),
     notices: payload.notices ?? [],
   });
   return listBroken({
@@ -174,7 +180,7 @@ function checkNotice(books: Books, event: FactOf<"escalation.notified">): string
   if (!question) return ["E2: a notice of no question"];
   const { notice, channel } = event.payload;
   const isTwice = question.notified.has(notice);
-  question.notified.add(notice);
+  question.notified.set(notice, timeOf(event));
   const planned = question.notices[notice];
   return listBroken({
     [`E2: the notice ${notice} is there twice`]: isTwice,
@@ -212,13 +218,16 @@ function close(books: Books, event: FactOf<"escalation.closed">): string[] {
 
 const NEEDS_ANSWER: ReadonlySet<string> = new Set(["approved", "denied", "answered"]);
 
-function checkExpiry({ world }: Books, key: string, question: QuestionModel, atMs: number): string[] {
+function checkExpiry(books: Books, key: string, question: QuestionModel, atMs: number): string[] {
+  const { world } = books;
   const { subject, counted, deadlineAtMs, isForwarded } = question;
   const isOfParent = subject.askedOf !== undefined && subject.onExpiry !== "default";
   return listBroken({
     [`E2: ${key} expired before its deadline`]: atMs < deadlineAtMs && !world.hasGoneBack,
     [`E1: ${key} expired and was answered`]: counted !== undefined,
     [`E2: ${key} expired before people were asked`]: isOfParent && !isForwarded,
+    [`E2: ${key} expired and nobody was told`]:
+      !isDisturbed(world) && listUntold(books, question, Math.min(atMs, deadlineAtMs)).length > 0,
   });
 }
 
@@ -242,11 +251,48 @@ function checkAllClosed({ questions }: Books, runId: string): string[] {
     .map(([key]) => `E1: ${key} was never closed`);
 }
 
-/** E2: while nothing is disturbed, no question is left open after its time. */
-function checkOverdue({ world, questions }: Books): string[] {
+/** E2: while nothing is disturbed, no question is left open after its time, and people hear of each. */
+function checkOverdue(books: Books): string[] {
+  const { world, questions } = books;
   if (isDisturbed(world)) return [];
   const nowMs = world.clock.now();
-  return [...questions]
-    .filter(([, { closed, deadlineAtMs }]) => closed === undefined && nowMs > deadlineAtMs + PATIENCE_MS)
-    .map(([key]) => `E2: ${key} is open after its deadline`);
+  return [...questions].flatMap(([key, question]) => {
+    if (question.closed !== undefined) return [];
+    const isLate = nowMs > question.deadlineAtMs + PATIENCE_MS;
+    const untold = listUntold(books, question, nowMs).map(
+      (notice) => `E2: nobody is told of ${key} (${notice})`,
+    );
+    return [...(isLate ? [`E2: ${key} is open after its deadline`] : []), ...untold];
+  });
+}
+
+/** Notices of the question that should have been given by then, and that no channel was given. */
+function listUntold({ world, questions }: Books, question: QuestionModel, atMs: number): number[] {
+  const announced = new Set(world.promises.notices);
+  const ofRun = [...questions.values()].filter(({ runId }) => runId === question.runId);
+  const slow = ofRun.flatMap((each) =>
+    listNotices(each).filter(({ id, isSlow }) => isSlow && announced.has(id)),
+  );
+  const patienceMs = NOTICE_PATIENCE_MS + NOTICE_TURN_MS * slow.length;
+  return (
+    listNotices(question)
+      .filter(({ id, dueAtMs, isKnown }) => !isKnown && !announced.has(id) && atMs > dueAtMs + patienceMs)
+      // No timer fires in time that a clock jumps over.
+      .filter(({ dueAtMs }) => dueAtMs > world.jumpedAtMs)
+      .map(({ notice }) => notice)
+  );
+}
+
+/** The notices of a question, with whether the log says what became of each, and whether that took long. */
+function listNotices({ runId, subject: { escalationId }, notices, notified }: QuestionModel) {
+  return notices.map(({ atMs }, notice) => {
+    const knownAtMs = notified.get(notice);
+    return {
+      notice,
+      dueAtMs: atMs,
+      id: `${keyOf(runId, escalationId)}:${notice}`,
+      isKnown: knownAtMs !== undefined,
+      isSlow: knownAtMs === undefined || knownAtMs > atMs + SLOW_MS,
+    };
+  });
 }

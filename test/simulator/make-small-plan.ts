@@ -21,7 +21,7 @@ export interface SmallPlanWish {
 /** The same wish of the same seed is the same plan. */
 export function makeSmallPlan(seed: number, focus: Focus, { plan, owner, isOther }: SmallPlanWish): Fields {
   const dice = diceOf(deriveSeed(seed, `small plan ${plan} ${isOther}`));
-  const count = focus === "claims" ? STEPS_OF_CLAIMS : dice.int(1, focus === "limits" ? 4 : 2);
+  const count = COUNTS[focus] ?? dice.int(1, focus === "limits" ? 4 : 2);
   const steps = Array.from({ length: count }, (_, index) => makeStep(dice, focus, index + 1));
   return planOf(steps, {
     coordinationId: planIdOf(plan),
@@ -37,6 +37,8 @@ export function makeSmallPlan(seed: number, focus: Focus, { plan, owner, isOther
   });
 }
 
+const COUNTS: Partial<Record<Focus, number>> = { claims: STEPS_OF_CLAIMS, crowds: 4 };
+
 function makeLimits(dice: Dice): Fields {
   return dice.oneOf([
     { deadlineMs: dice.oneOf([20_000, 30_000]) },
@@ -47,6 +49,7 @@ function makeLimits(dice: Dice): Fields {
 
 function makeStep(dice: Dice, focus: Focus, number: number): Fields {
   if (focus === "claims") return makeClaimingStep(dice, number);
+  if (focus === "crowds") return stepOf(`s${number}`, [], { timeoutMs: 60_000 });
   const before = `s${number - 1}`;
   const isRetried = focus === "retries";
   const isAfter = number > 1 && dice.chance(isRetried ? 0.9 : 0.5);

@@ -32,7 +32,7 @@ function chooseConcurrency(dice: Dice, focus: Focus): number {
 
 type MakeMoves = (dice: Dice) => Move[];
 
-const MOVES: { readonly [F in Focus]: MakeMoves } = {
+const MOVES: { readonly [F in Exclude<Focus, "crowds">]: MakeMoves } = {
   checks: (dice) => makePlanMoves(dice, []),
   retries: (dice) => makePlanMoves(dice, []),
   limits: (dice) => makePlanMoves(dice, makeDelay(dice)),

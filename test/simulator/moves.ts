@@ -38,7 +38,7 @@ export type SpawnFate =
 export type Speaker = "operator" | "person" | "asker" | "owner" | "stranger";
 
 /** The one subject of a small schedule. */
-export type Focus = "checks" | "retries" | "limits" | "questions" | "claims";
+export type Focus = "checks" | "retries" | "limits" | "questions" | "claims" | "crowds";
 
 export type Move =
   | { readonly kind: "wait"; readonly ms: number }

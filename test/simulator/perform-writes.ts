@@ -7,6 +7,7 @@ import type {
   WriteCall,
 } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { isDisturbed } from "./check-steps.ts";
 import type { Move } from "./moves.ts";
 import { callGateway, type Gateway, type World } from "./world.ts";
 
@@ -79,13 +80,42 @@ async function runTool(world: World, use: ToolUse): Promise<void> {
   );
   const allowed = answer && (await waitForReview(gateway, answer, move.review));
   if (!allowed) return;
-  if (answer.kind !== "free") for (const name of names) await noteGrant(world, session, name);
-  changeFiles(world, { names, session, number, params: allowed.params });
+  const isGranted = answer.kind !== "free";
+  if (isGranted) for (const name of names) await noteGrant(world, session, name);
+  world.journal.readNew();
+  const from = world.journal.events.length;
+  const isCalm = !isDisturbed(world);
+  const changed = changeFiles(world, { names, session, number, params: allowed.params });
   if (move.takesMs > 0)
     await new Promise<void>((resolve) => {
       world.clock.wakeAt((world.clock.now() + move.takesMs) as EpochMs, resolve);
     });
-  await callGateway(gateway, ({ coordinator }) => coordinator.arbiter.callEnded(call.callKey));
+  const hasEnded = await callGateway(gateway, async ({ coordinator }) => {
+    await coordinator.arbiter.callEnded(call.callKey);
+    return true;
+  });
+  if (hasEnded === true && isGranted && isCalm) checkRecorded(world, session, { changed, from });
+}
+
+/** A2: while nothing is disturbed, what was written is in the log when its call has ended. */
+function checkRecorded(
+  world: World,
+  session: SessionKey,
+  { changed, from }: { readonly changed: readonly string[]; readonly from: number },
+): void {
+  const { journal, problems, files } = world;
+  if (isDisturbed(world)) return;
+  journal.readNew();
+  const since = journal.events.slice(from);
+  // A coordination that has ended meanwhile takes no more of it.
+  if (since.some(({ type }) => type === "coordination.terminal")) return;
+  for (const name of changed) {
+    const resource = `file:${files.folder}/${name}`;
+    const isThere = since.some(
+      (event) => event.type === "resource.changed" && event.payload.resource === resource,
+    );
+    if (!isThere) problems.push(`A2: what ${session} wrote to ${name} is not in the log`);
+  }
 }
 
 function callOf(world: World, { writer, names, move }: ToolUse, callKey: string): WriteCall {
@@ -133,10 +163,13 @@ async function noteGrant(world: World, session: SessionKey, name: string): Promi
   const resource = `file:${world.files.folder}/${name}`;
   const atMs = world.clock.now();
   const claims = [...world.ledger.claims.entries.values()].filter(
-    (claim) => claim.resource === resource && claim.expiresAtMs > atMs,
+    (claim) => `${resource}/`.startsWith(`${claim.resource}/`) && claim.expiresAtMs > atMs,
   );
-  const holders = claims.map(({ runId, stepId }) => `${runId}/${stepId}`);
-  world.promises.grants.push({ session, resource, holders, atMs });
+  const listHolders = (some: typeof claims): string[] =>
+    some.map(({ runId, stepId }) => `${runId}/${stepId}`);
+  const holders = listHolders(claims.filter((claim) => claim.resource === resource));
+  const isCalm = !isDisturbed(world);
+  world.promises.grants.push({ session, resource, holders, covering: listHolders(claims), isCalm, atMs });
   await Promise.resolve();
 }
 
@@ -147,13 +180,18 @@ interface Change {
   readonly params: unknown;
 }
 
-function changeFiles(world: World, { names, session, params }: Change): void {
+/** Returns those of the files that have another text now. */
+function changeFiles(world: World, { names, session, params }: Change): string[] {
   const { merged = [] } = (params ?? {}) as { readonly merged?: readonly MergedFile[] };
+  const changed: string[] = [];
   for (const [index, name] of names.entries()) {
     const instead = merged.find(({ target }) => target === index);
     const current = world.files.text(name);
     if (instead && instead.current !== current)
       world.problems.push(`A1: a merge into ${name} was made with another text than the present one`);
-    world.files.put(name, instead ? instead.merged : textOf(world, current, session));
+    const text = instead ? instead.merged : textOf(world, current, session);
+    if (text !== current) changed.push(name);
+    world.files.put(name, text);
   }
+  return changed;
 }

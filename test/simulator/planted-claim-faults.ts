@@ -133,4 +133,20 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
     replace: "if (isGiven && token < 0) await takeGiven(runId, token);",
     breaks: "O2: a coordination that was given back is never taken up",
   },
+  {
+    name: "granted-under-no-claim",
+    file: `${RUNTIME}/arbiter/record-ruling.ts`,
+    find: "  await endForeignClaims(arbiter, ruled);\n",
+    replace:
+      '  await endForeignClaims(arbiter, ruled);\n  if (assessed.length > 0) return { kind: "granted" };\n',
+    breaks: "A2: a write is allowed under no claim",
+  },
+  {
+    name: "change-not-recorded",
+    file: `${RUNTIME}/arbiter/record-changes.ts`,
+    find: "  const version = await versionOf(arbiter, resource);\n",
+    replace:
+      "  const version = await versionOf(arbiter, resource);\n  if (version !== undefined) return [];\n",
+    breaks: "A2: what was written is not in the log",
+  },
 ];

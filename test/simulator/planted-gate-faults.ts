@@ -168,4 +168,18 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
     replace: "const gates: EpochMs[] = [];",
     breaks: "E2: a question is open long after its deadline",
   },
+  {
+    name: "nobody-is-told",
+    file: `${ESCALATION}/notices.ts`,
+    find: ".filter(({ notice }) => !question.notified?.has(notice));",
+    replace: ".filter(({ notice }) => !question.notified?.has(notice) && notice < 0);",
+    breaks: "E2: people are not told of a question",
+  },
+  {
+    name: "withheld-words-are-shown",
+    file: `${LEDGER}/withheld-words.ts`,
+    find: "return step !== undefined && isEverythingWithheld(step, askedBy);",
+    replace: "return step !== undefined && askedBy === undefined;",
+    breaks: "G1: people are shown the words of a result that is held back",
+  },
 ];

@@ -210,4 +210,11 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
       "await ((find) => runs.state(coordinationId).then((now) => runs.settled(coordinationId).then(() => find(now))))((current) =>",
     breaks: "D5: a plan is judged without the outputs of an outcome that lost a race",
   },
+  {
+    name: "lane-too-wide",
+    file: "src/infra/lanes/p-queue-lanes.ts",
+    find: "concurrency: limits[lane],",
+    replace: "concurrency: limits[lane] * 4,",
+    breaks: "more steps are at work than the lane has places",
+  },
 ];

@@ -86,6 +86,51 @@ const FAULTS: readonly WorkflowFault[] = [
     replace: "const missed: OwnedRun[] = [];",
     breaks: "D5: runs that were taken over stand still",
   },
+  {
+    name: "workflow-refused-gate-opens",
+    file: `${WORKFLOW}/nodes/gate-nodes.ts`,
+    find: 'if (action === "accept" || action === "edit-accept" || action === "refine")',
+    replace: "if (action !== undefined)",
+    breaks: "G3: a gate opens that people refused, or whose time is over",
+  },
+  {
+    name: "workflow-one-success-is-all",
+    file: `${WORKFLOW}/state/edges.ts`,
+    find: '    return hasAll(arrived) ? "start" : undefined;\n  },\n  any_success',
+    replace:
+      '    return arrived.some(({ signal }) => signal === "success") ? "start" : undefined;\n  },\n  any_success',
+    breaks: "D6: a node begins before all that it waits for has ended",
+  },
+  {
+    name: "workflow-failure-ends-nothing",
+    file: `${WORKFLOW}/node-contract/run-end.ts`,
+    find: 'if (node.status === "failed" && !isFailureHandled(graph, node)) return',
+    replace: 'if (node.status === "failed" && graph.nodes.size === 0) return',
+    breaks: "D5: a run completes although one of its nodes failed",
+  },
+  {
+    name: "workflow-tool-called-twice",
+    file: `${HOST}/effects/perform-tools.ts`,
+    find: "  const answer = await caller.callMcp({ ...address, tool, args, callId, signal, parent, ...trace });\n",
+    replace:
+      "  await caller.callMcp({ ...address, tool, args, callId, signal, parent, ...trace });\n" +
+      "  const answer = await caller.callMcp({ ...address, tool, args, callId, signal, parent, ...trace });\n",
+    breaks: "D2: a tool is called twice",
+  },
+  {
+    name: "workflow-answer-after-its-time",
+    file: `${HOST}/requests/interrupts.ts`,
+    find: "return timeoutMs > 0 && now >= atMs + timeoutMs && !isAtFork(run);",
+    replace: "return timeoutMs > 0 && now < atMs && !isAtFork(run);",
+    breaks: "E2: an answer counts after the time of its question",
+  },
+  {
+    name: "workflow-merge-without-verdict",
+    file: `${WORKFLOW}/nodes/child-gate.ts`,
+    find: "  if (isRuledOut(gate, handoff, ruling)) return verdictDrafts;\n",
+    replace: "",
+    breaks: "G1: what a verifier did not pass is merged",
+  },
 ];
 
 export const WORKFLOW_FAULTS: readonly PlantedFault[] = FAULTS.map((fault) => ({

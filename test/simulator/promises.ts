@@ -61,6 +61,10 @@ export interface GrantPromise {
   readonly session: string;
   readonly resource: string;
   readonly holders: readonly string[];
+  /** Who held it, or a folder that it is in. */
+  readonly covering: readonly string[];
+  /** Nothing was disturbed by then. */
+  readonly isCalm: boolean;
   readonly atMs: number;
 }
 

@@ -15,8 +15,6 @@ export interface SpawnedChild {
   readonly createdAtMs: number;
   ending?: ChildEnding;
   endedAtMs?: number;
-  /** The coordination had it stopped. */
-  isStopped?: true;
 }
 
 export interface SpawnHost extends SpawnObserver {
@@ -56,7 +54,6 @@ export function createSpawnHost(host: SpawnHostInput): SpawnHost {
       if (host.dice.chance(0.1)) return Promise.resolve("unreachable");
       child.ending = { outcome: "cancelled" };
       child.endedAtMs = host.clock.now();
-      child.isStopped = true;
       return Promise.resolve("stopped");
     },
   };

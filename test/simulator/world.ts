@@ -9,6 +9,7 @@ import { planHost, type PlanHost } from "../crash/plan-host.ts";
 import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
+import { checkShownWords } from "./check-shown-words.ts";
 import { checkRemoval, checkWrite } from "./check-worktrees.ts";
 import { createDecoder } from "./decode-once.ts";
 import { createJournal, type Journal } from "./journal.ts";
@@ -201,8 +202,9 @@ function ruleHarshly(seed: number): Ruler {
 function createChannel(world: World): HumanChannel {
   const { seed } = world.schedule;
   return {
-    notify: ({ noticeId }) => {
+    notify: ({ noticeId, question }) => {
       world.promises.notices.push(noticeId);
+      world.problems.push(...checkShownWords(world, question));
       const dice = diceOf(deriveSeed(seed, noticeId));
       if (dice.chance(0.1)) return Promise.reject(new Error("the channel broke"));
       if (dice.chance(0.05)) return new Promise(() => undefined);

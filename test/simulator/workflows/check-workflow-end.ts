@@ -2,7 +2,7 @@
 import type { WorkflowEvent } from "../../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { listBroken } from "../check-steps.ts";
 import type { AnswerPromise, ControlPromise, CreatePromise, ForkPromise } from "./workflow-promises.ts";
-import { CALLERS, isEnd, readOrigin, readRun, type WorkflowWorld } from "./workflow-world.ts";
+import { CALLERS, isEnd, isUndisturbed, readOrigin, readRun, type WorkflowWorld } from "./workflow-world.ts";
 
 export function checkWorkflowEnd(world: WorkflowWorld): string[] {
   const { promises, ledger } = world;
@@ -87,13 +87,6 @@ function checkControlled(
     [`H4: ${runId} was told to pause and did not`]: kind === "hold" && !hasPaused,
     [`H4: ${runId} was told to go on and did not`]: kind === "resume" && !hasResumed,
   });
-}
-
-/** One process, in which nothing failed: what is asked of it is done before anything else happens. */
-function isUndisturbed({ hosts, schedule }: WorkflowWorld): boolean {
-  const hasJumped = schedule.moves.some(({ kind }) => kind === "jump");
-  const isAlone = schedule.setup.hosts === 1 && !hasJumped;
-  return isAlone && hosts.every(({ life, processes }) => processes === 1 && !life.isDisturbed);
 }
 
 function checkFork(world: WorkflowWorld, { runId, sourceRunId, fromSeq, answered }: ForkPromise): string[] {

@@ -4,6 +4,7 @@ import type {
   WorkflowEvent,
 } from "../../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { listBroken } from "../check-steps.ts";
+import { createWorkflowOrderCheck } from "./check-workflow-order.ts";
 import { RETRIES_MAX, WORKERS } from "./make-workflows.ts";
 import { CONFIDENCE_FLOOR } from "./simulated-host.ts";
 import { isEnd, readOrigin, type WorkflowWorld } from "./workflow-world.ts";
@@ -41,6 +42,7 @@ const AT_WORK: ReadonlySet<NodeModel["phase"] | undefined> = new Set([
 /** Returns a check of all that was appended since the last one; problems go to the world's. */
 export function createWorkflowLogCheck(world: WorkflowWorld): () => void {
   const runs = new Map<string, RunModel>();
+  const checkOrder = createWorkflowOrderCheck(world);
   return () => {
     for (const [runId, { events: texts }] of world.ledger.runs) {
       const run = runs.get(runId) ?? createRunModel(world, runId);
@@ -49,7 +51,7 @@ export function createWorkflowLogCheck(world: WorkflowWorld): () => void {
         world.problems.push(`L1: ${runId} was changed`);
       for (const text of texts.slice(run.texts.length)) {
         const event = JSON.parse(text) as WorkflowEvent;
-        const problems = [...checkPlace(run, event), ...seeEvent(run, event)];
+        const problems = [...checkPlace(run, event), ...seeEvent(run, event), ...checkOrder(runId, event)];
         world.problems.push(...problems.map((each) => `${each} (${runId}:${event.sequence})`));
       }
       run.texts = [...texts];

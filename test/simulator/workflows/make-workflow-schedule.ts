@@ -1,13 +1,15 @@
 /** Owns: the schedule of workflow runs that a seed gives. */
 import { deriveSeed, diceOf, type Dice } from "../../crash/plan-dice.ts";
 import { GROUPS, type PortFault } from "../moves.ts";
+import { addDeadlineAnswers } from "./add-deadline-answers.ts";
 import { makeSmallWorkflowSchedule } from "./make-small-workflow-schedule.ts";
 import { WORKFLOW_IDS } from "./make-workflows.ts";
 import type { Who, WorkflowMove, WorkflowSchedule, WorkflowSetup } from "./workflow-moves.ts";
 
 /** The same seed gives the same schedule for ever. One in three is small, and about one subject. */
 export function makeWorkflowSchedule(seed: number): WorkflowSchedule {
-  return seed % 3 === 1 ? makeSmallWorkflowSchedule(seed) : makeLargeWorkflowSchedule(seed);
+  const isSmall = seed % 3 === 1;
+  return addDeadlineAnswers(isSmall ? makeSmallWorkflowSchedule(seed) : makeLargeWorkflowSchedule(seed));
 }
 
 function makeLargeWorkflowSchedule(seed: number): WorkflowSchedule {

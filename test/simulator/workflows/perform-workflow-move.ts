@@ -38,6 +38,7 @@ const PERFORMERS: { readonly [K in WorkflowMove["kind"]]: Perform<K> } = {
   hold: askForControl,
   look: lookAtRun,
   answer: answerQuestion,
+  "answer at the deadline": answerAtDeadline,
   fork: forkRun,
   break: (world, { host, fault }) => armFault(pickHost(world, host).life, fault),
   kill: (world, { host, downMs }) => endLife(pickHost(world, host).life, downMs),
@@ -156,6 +157,21 @@ function answerQuestion(world: WorkflowWorld, move: MoveOf<"answer">): void {
   if (!move.isContradicted) return;
   const value = move.value === "yes" ? "no" : "yes";
   giveAnswer(world, pickHost(world, move.host + 1), { question, value, by: "bob" });
+}
+
+/** The worst moment: just before or after the end of the question's time. */
+function answerAtDeadline(
+  world: WorkflowWorld,
+  { host, question: index, afterMs }: MoveOf<"answer at the deadline">,
+): void {
+  const timed = listQuestions(world).filter(({ deadlineAtMs }) => deadlineAtMs !== undefined);
+  const question = timed[index % Math.max(1, timed.length)];
+  const nowMs = world.clock.now();
+  const waitMs = (question?.deadlineAtMs ?? 0) + afterMs - nowMs;
+  if (!question || waitMs <= 0) return;
+  // A clock that jumps past the deadline wakes nobody before the answer is there.
+  world.clock.jump(nowMs + waitMs);
+  giveAnswer(world, pickHost(world, host), { question, value: "yes", by: "alice" });
 }
 
 export interface GivenAnswer {

@@ -23,6 +23,8 @@ export interface OutsideInput {
   readonly seed: number;
   readonly clock: FakeClock;
   readonly isRough: () => boolean;
+  /** Hears of each call of a tool. */
+  readonly hearCall: (callId: string) => void;
 }
 
 interface Asking extends OutsideInput {
@@ -37,7 +39,10 @@ export function createOutside(input: OutsideInput): Outside {
   return {
     chat: { complete: (request) => answerChat(asking, request) },
     tools: {
-      callMcp: ({ signal }) => answerTool(asking, signal),
+      callMcp: ({ signal, callId }) => {
+        if (callId !== undefined) asking.hearCall(callId);
+        return answerTool(asking, signal);
+      },
       listMcp: () => Promise.resolve({ kind: "listed", tools: [] }),
       sendA2a: () => Promise.resolve(FAILURES[0]),
     },

@@ -33,6 +33,13 @@ export type WorkflowMove =
       readonly isContradicted: boolean;
     }
   | {
+      /** Time jumps to that long after the end of a question's time, and it is answered then. */
+      readonly kind: "answer at the deadline";
+      readonly host: number;
+      readonly question: number;
+      readonly afterMs: number;
+    }
+  | {
       readonly kind: "fork";
       readonly host: number;
       readonly run: number;

@@ -58,7 +58,12 @@ export function createWorkflowWorld(schedule: WorkflowSchedule): WorkflowWorld {
     clock,
     ledger: createMemoryWorkflowLedger(),
     hosts,
-    outside: createOutside({ seed, clock, isRough: () => setup.outside === "rough" && !world.isCalm }),
+    outside: createOutside({
+      seed,
+      clock,
+      isRough: () => setup.outside === "rough" && !world.isCalm,
+      hearCall: createCallCheck(() => world),
+    }),
     promises: createWorkflowPromises(),
     problems: [],
     lines: [],
@@ -75,6 +80,27 @@ export function createWorkflowWorld(schedule: WorkflowSchedule): WorkflowWorld {
       processes: 0,
     });
   return world;
+}
+
+/** D2: a call is made once where nothing takes it back: no trouble, and no pause of its run. */
+function createCallCheck(readWorld: () => WorkflowWorld): (callId: string) => void {
+  const heard = new Set<string>();
+  return (callId) => {
+    const world = readWorld();
+    const isHeld = world.schedule.moves.some(({ kind }) => kind === "hold");
+    const isTwice = heard.has(callId);
+    heard.add(callId);
+    if (isTwice && !isHeld && isUndisturbed(world))
+      world.problems.push(`D2: the call ${callId} is made twice`);
+  };
+}
+
+const JUMPS: ReadonlySet<string> = new Set(["jump", "answer at the deadline"]);
+
+/** One process, in which nothing failed: what is asked of it is done before anything else happens. */
+export function isUndisturbed({ hosts, schedule }: WorkflowWorld): boolean {
+  const isAlone = schedule.setup.hosts === 1 && !schedule.moves.some(({ kind }) => JUMPS.has(kind));
+  return isAlone && hosts.every(({ life, processes }) => processes === 1 && !life.isDisturbed);
 }
 
 /** Starts a process of the host and lets it take over its work. */
@@ -155,6 +181,8 @@ export interface OpenQuestion {
   readonly nodeId: string;
   readonly interruptId: string;
   readonly kind: string;
+  /** Absent where it waits for as long as it takes. */
+  deadlineAtMs?: number;
 }
 
 /** By the log alone: what was asked and has neither been answered nor ended with its node or its run. */
@@ -166,12 +194,22 @@ export function listQuestions(world: Pick<WorkflowWorld, "ledger">): OpenQuestio
         const { nodeId, interruptId, kind } = event.payload;
         open.set(interruptId, { runId, nodeId, interruptId, kind });
       }
+      if (event.type === "interrupt.requested") noteDeadline(open, event);
       if (event.type === "interrupt.resolved") open.delete(event.payload.interruptId);
       if (NODE_ENDS.has(event.type) && "nodeId" in event.payload)
         for (const [id, question] of open) if (question.nodeId === event.payload.nodeId) open.delete(id);
     }
     return [...open.values()];
   });
+}
+
+/** The time of a question is told right behind that its node is suspended. */
+function noteDeadline(
+  open: ReadonlyMap<string, OpenQuestion>,
+  { nodeId, timestamp, payload: { timeoutMs = 0 } }: Extract<WorkflowEvent, { type: "interrupt.requested" }>,
+): void {
+  const question = [...open.values()].findLast((each) => each.nodeId === nodeId);
+  if (question && timeoutMs > 0) question.deadlineAtMs = Date.parse(timestamp) + timeoutMs;
 }
 
 const NODE_ENDS: ReadonlySet<string> = new Set([

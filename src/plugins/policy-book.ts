@@ -2,6 +2,7 @@
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import type { PolicyRule } from "../agents/coordination/contracts/config/policies-config.ts";
 import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
+import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type {
   PolicyBook,
   PolicyRules,
@@ -41,7 +42,7 @@ function createRules(name: string, config: Phase1Config): PolicyRules {
 }
 
 function isFitting({ agent, channel, session }: PolicyRule, owner: WorkOwner): boolean {
-  if (agent !== undefined && agent !== owner.agent) return false;
+  if (agent !== undefined && parseHostAgentId(agent) !== parseHostAgentId(owner.agent)) return false;
   if (channel !== undefined && channel !== findChannel(owner.session)) return false;
   return (
     session === undefined || isFittingAll(Array.from(owner.session), Array.from(session), ANY_CHARACTERS)

@@ -127,4 +127,14 @@ describe("instructionOf", () => {
   it("has the input as JSON behind the task", () => {
     expect(instructionOf("Do it.", { a: [1] })).toBe('Do it.\n\nInput (JSON):\n{\n  "a": [\n    1\n  ]\n}');
   });
+
+  it("is no longer than a filled input may be, however many and deep its values are", () => {
+    const ones: Json = Array.from({ length: 90_000 }, () => 1);
+    const deep = Array.from({ length: 30 }).reduce<Json>((inner) => [inner], ones);
+    const filled = fill({ x: "{{steps.a.outputs.deep}}", y: "{{steps.a.outputs.deep}}" }, { a: { deep } });
+    if (filled.kind === "unfillable") throw new Error(filled.message);
+    const text = instructionOf("Do it.", filled.input);
+    expect(text.length).toBeLessThan(BOUNDS.filledInputCharsMax + 100);
+    expect(text).toBe(`Do it.\n\nInput (JSON):\n${JSON.stringify(filled.input)}`);
+  });
 });

@@ -248,4 +248,22 @@ describe("a retry that a person grants", () => {
       by: "operator",
     });
   });
+
+  it("is of the next steps where one append could not hold all, though none that was granted has begun", () => {
+    const { stepsPerAppendMax } = BOUNDS;
+    const names = Array.from({ length: stepsPerAppendMax * 2 + 1 }, (_, index) => `s${index}`);
+    const scene = planScene(openPlan({ steps: names.length, ...HITL }));
+    for (let from = 0; from < names.length; from += stepsPerAppendMax)
+      scene.then(admit(...names.slice(from, from + stepsPerAppendMax).map((name) => planStep(name))));
+    for (const name of names) scene.then(dispatch(name), startStep(name), failStep(name));
+    const countBlocked = (): number => names.filter((name) => scene.status(name) === "blocked").length;
+    expect(countBlocked()).toBe(names.length);
+    scene.then(retry());
+    expect(countBlocked()).toBe(stepsPerAppendMax + 1);
+    scene.then(retry());
+    expect(countBlocked()).toBe(1);
+    scene.then(retry());
+    expect(countBlocked()).toBe(0);
+    expect(scene.says(retry())).toBe("replay");
+  });
 });

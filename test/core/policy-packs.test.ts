@@ -43,7 +43,8 @@ describe("a pack that extends another", () => {
     [{ privileges: { default: { tools: { deny: ["exec", "write"] } } } }],
     [{ privileges: { default: { write: ["docs/**"] } } }],
     [{ privileges: { default: { tools: { allow: ["read"] } } } }],
-    [{ privileges: { agents: { scout: { write: [] } } } }],
+    [{ privileges: { agents: { scout: { tools: { deny: ["exec"] }, write: [] } } } }],
+    [{ gates: { agents: { scout: { confidenceThreshold: 0.8, requireConfidence: false } } } }],
   ])("may be stricter where the other is locked: %j", (settings) => {
     expect(() => extendBase(settings)).not.toThrow();
   });
@@ -62,6 +63,11 @@ describe("a pack that extends another", () => {
       'settings.privileges.default.write: ["**"] is another rule',
     ],
     [{ conflicts: { strategy: "priority_wins" } }, 'conflicts.strategy: "priority_wins" is another rule'],
+    [
+      { privileges: { agents: { scout: { write: [] } } } },
+      "settings.privileges.agents.scout.tools.deny: nothing is laxer",
+    ],
+    [{ privileges: { agents: { scout: {} } } }, "settings.privileges.agents.scout.write: nothing is laxer"],
   ])("may not be laxer there, nor another rule: %j", (settings, words) => {
     expect(() => extendBase(settings)).toThrow(words);
   });
@@ -74,6 +80,117 @@ describe("a pack that extends another", () => {
       settings: { gates: { confidenceThreshold: 0.1 } },
     });
     expect(() => combinePacks([BASE, middle, last])).toThrow("is laxer than middle 1.0.0");
+  });
+});
+
+const SIGNED = { kind: "pattern", pattern: "SIGNED" };
+const TESTS = { kind: "command", command: "/bin/check" };
+const extendLocked = (locked: readonly string[], base: object, settings: object) =>
+  combinePacks([
+    parsePack({ locked, settings: base }),
+    parsePack({ name: "own", version: "2.0.0", settings }),
+  ]);
+
+describe("a lock", () => {
+  const THRESHOLD = { gates: { confidenceThreshold: 0.9, requireConfidence: true } };
+  const DENIED = { privileges: { default: { tools: { deny: ["exec"] }, write: [] } } };
+  const AGENTS = { writer: { checks: ["signed"] } };
+  const VERIFIED = { gates: { verifiers: { signed: SIGNED }, agents: AGENTS } };
+  const TESTED = { gates: { verifiers: { signed: TESTS }, agents: AGENTS } };
+  const createWriterGate = (fields: object) => ({ gates: { agents: { writer: fields } } });
+  const privilegesOf = (agent: string, fields: object) => ({ privileges: { agents: { [agent]: fields } } });
+
+  test.each([
+    [["gates"], THRESHOLD, createWriterGate({ confidenceThreshold: 0, requireConfidence: false })],
+    [["gates.confidenceThreshold"], THRESHOLD, createWriterGate({ confidenceThreshold: 0 })],
+    [["gates.requireConfidence"], THRESHOLD, createWriterGate({ requireConfidence: false })],
+    [
+      ["gates"],
+      THRESHOLD,
+      { gates: { agents: { "a.confidenceThreshold": {}, a: { confidenceThreshold: 0 } } } },
+    ],
+    [["privileges"], DENIED, privilegesOf("writer", { tools: { deny: [] } })],
+    [["privileges.default"], DENIED, privilegesOf("writer", { tools: { deny: ["exec"] } })],
+    [["privileges.default.tools"], DENIED, privilegesOf("wri.ter", { write: [] })],
+    [["privileges"], DENIED, privilegesOf("writer", { tools: {} })],
+    [["gates.verifiers"], VERIFIED, { gates: { verifiers: { signed: { ...SIGNED, absent: true } } } }],
+    [["gates"], TESTED, { gates: { verifiers: { signed: { ...TESTS, env: { SKIP: "1" } } } } }],
+    [["gates"], VERIFIED, { gates: { verifiers: { signed: { pattern: "SIGNED BY" } } } }],
+  ])("of %j is not gone around: %j, %j", (locked, base, settings) => {
+    expect(() => extendLocked(locked, base, settings)).toThrow("locks it");
+  });
+
+  test.each([
+    [["gates"], THRESHOLD, createWriterGate({ confidenceThreshold: 0.95 })],
+    [["privileges"], DENIED, privilegesOf("writer", { tools: { deny: ["exec", "cron"] }, write: [] })],
+    [
+      ["gates"],
+      VERIFIED,
+      { gates: { verifiers: { tests: TESTS }, agents: { scout: { checks: ["tests"] } } } },
+    ],
+    [["gates.confidenceThreshold"], THRESHOLD, createWriterGate({ requireConfidence: false })],
+  ])("of %j lets be stricter: %j, %j", (locked, base, settings) => {
+    expect(() => extendLocked(locked, base, settings)).not.toThrow();
+  });
+});
+
+describe("a pack that extends one with checks", () => {
+  const BASE_CHECKS = { gates: { verifiers: { signed: SIGNED } } };
+
+  it("may name them", () => {
+    const { settings } = extendLocked([], BASE_CHECKS, {
+      gates: { agents: { coder: { checks: ["signed"] } } },
+    });
+    expect(settings).toMatchObject({
+      gates: { verifiers: { signed: SIGNED }, agents: { coder: { checks: ["signed"] } } },
+    });
+  });
+
+  it("may change one field of them", () => {
+    const { settings } = extendLocked([], BASE_CHECKS, {
+      gates: { verifiers: { signed: { pattern: "SIGNED BY" } } },
+    });
+    expect(settings).toEqual({ gates: { verifiers: { signed: { kind: "pattern", pattern: "SIGNED BY" } } } });
+  });
+
+  it("is refused for one that neither of them has", () => {
+    const settings = { gates: { agents: { coder: { checks: ["other"] } } } };
+    expect(() => extendLocked([], BASE_CHECKS, settings)).toThrow("a key of gates.verifiers");
+  });
+});
+
+describe("the difference of two packs", () => {
+  const changesOf = (from: object, to: object) =>
+    comparePolicies(from as Record<string, unknown>, to as Record<string, unknown>).map(
+      ({ path, change }) => `${path} ${change}`,
+    );
+
+  it("is told of an agent by what holds for it, also where one has no entry for it", () => {
+    const general = { gates: { confidenceThreshold: 0.9 }, privileges: { default: { write: [] } } };
+    const ofScout = {
+      gates: { agents: { scout: { confidenceThreshold: 0.8 } } },
+      privileges: { agents: { scout: { tools: { deny: ["exec"] } } } },
+    };
+    expect(changesOf(general, mergeObjects(general, ofScout))).toEqual([
+      "gates.agents.scout.confidenceThreshold laxer",
+      "privileges.agents.scout.tools.deny stricter",
+      "privileges.agents.scout.write laxer",
+    ]);
+    expect(changesOf(mergeObjects(general, ofScout), general)).toEqual([
+      "gates.agents.scout.confidenceThreshold stricter",
+      "privileges.agents.scout.tools.deny laxer",
+      "privileges.agents.scout.write stricter",
+    ]);
+  });
+
+  it("takes a check that is new for stricter, and another one under the same key for neither", () => {
+    const signed = { gates: { verifiers: { signed: SIGNED } } };
+    const absent = { gates: { verifiers: { signed: { ...SIGNED, absent: true } } } };
+    expect(new Set(changesOf({}, signed).map((change) => change.split(" ")[1]))).toEqual(
+      new Set(["stricter"]),
+    );
+    expect(new Set(changesOf(signed, {}).map((change) => change.split(" ")[1]))).toEqual(new Set(["laxer"]));
+    expect(changesOf(signed, absent)).toEqual(["gates.verifiers.signed.absent other"]);
   });
 });
 
@@ -209,7 +326,7 @@ describe("strictness", () => {
 
   test.each([
     ["gates.verifiers.tests.command", undefined, "npm", "stricter"],
-    ["gates.verifiers.tests.command", "npm", "true", "laxer"],
+    ["gates.verifiers.tests.command", "npm", "true", "other"],
     ["budget.spawns", undefined, 5, "stricter"],
     ["escalateMs", 5, 6, "other"],
     ["privileges.default.tools.allow", ["read"], ["exec"], "other"],

@@ -5,10 +5,14 @@ import {
   parsePluginConfig,
   parseRuledConfigs,
 } from "../../src/agents/coordination/contracts/config/config.ts";
+import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { AgentId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { PolicyBook } from "../../src/agents/coordination/runtime/environment/policy-rules.ts";
 import { createPolicyBook } from "../../src/plugins/policy-book.ts";
 import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { createScriptedRunner } from "../support/scripted-runner.ts";
+import { BROKEN, createDiamond, readRefusal } from "./plan-forks-scene.ts";
+import { scriptOf, submitTo, type PlanRun } from "./planned-world.ts";
 
 const PACKS = {
   careful: {
@@ -40,6 +44,8 @@ describe("the pack of a session", () => {
   test.each([
     [{ agent: "main" }, "agent:main:main", "main", true],
     [{ agent: "main" }, "agent:writer:main", "writer", false],
+    [{ agent: " Main" }, "agent:main:main", "main", true],
+    [{ agent: "main" }, "agent:main:main", "Main", true],
     [{ channel: "telegram" }, "agent:main:telegram:direct:42", "main", true],
     [{ channel: "telegram" }, "agent:main:discord:channel:1", "main", false],
     [{ channel: "main" }, "agent:main:main", "main", false],
@@ -201,5 +207,32 @@ describe("a coordination", () => {
     expect(strict).toMatchObject({ gate: { threshold: 9_000 }, privilege: expect.anything() as unknown });
     expect(lax).not.toMatchObject({ gate: { threshold: 9_000 } });
     await coordinator.stop();
+  });
+});
+
+describe("a fork under a policy", () => {
+  const forkUnder = async (planRun: PlanRun, confidenceThreshold: number): Promise<string> => {
+    const policy = parseReplayPolicy({ gates: { confidenceThreshold } });
+    const { code, message } = await readRefusal(planRun, { policy });
+    return `${code} ${message}`;
+  };
+
+  it.each([
+    ["careful", 0.8, "demands 0.9 of agent main"],
+    ["fast", 0.5, "accepted"],
+  ])("asks for no less than the pack of its owner's session, %s", async (pack, threshold, answer) => {
+    const world = createWorld({}, createScriptedRunner(scriptOf(BROKEN)));
+    world.policies = createBook([{ agent: "main", pack }]);
+    const planRun = await submitTo(world, createDiamond());
+    expect(await forkUnder(planRun, threshold)).toContain(answer);
+    await planRun.close();
+  });
+
+  it("asks for no less than the configuration where no pack holds for that session", async () => {
+    const world = createWorld({}, createScriptedRunner(scriptOf(BROKEN)));
+    world.policies = createBook([{ agent: "writer", pack: "fast" }]);
+    const planRun = await submitTo(world, createDiamond());
+    expect(await forkUnder(planRun, 0.5)).toContain("demands 0.7 of agent main");
+    await planRun.close();
   });
 });

@@ -1,4 +1,4 @@
-/** Owns: the one form of an agent's id that OpenClaw uses, of the several spellings that people write. */
+/** Owns: the one form of an agent's id that OpenClaw uses, of the several spellings that people write, and finding by it. */
 import type { AgentId } from "./ids.ts";
 
 const CHARS_MAX = 64;
@@ -12,4 +12,13 @@ export function parseHostAgentId(spelling: string): AgentId {
     .replaceAll(/[^a-z0-9_-]+/gu, "-")
     .replaceAll(/^-+|-+$/gu, "");
   return (name.slice(0, CHARS_MAX) || DEFAULT) as AgentId;
+}
+
+/** Finds what is written for an agent, under whichever spelling; of two that mean the same agent, the first. */
+export function findAgentEntry<Entry>(
+  agents: Readonly<Record<string, Entry>>,
+  agentId: string,
+): Entry | undefined {
+  const wanted = parseHostAgentId(agentId);
+  return Object.entries(agents).find(([id]) => parseHostAgentId(id) === wanted)?.[1];
 }

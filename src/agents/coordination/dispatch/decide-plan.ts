@@ -260,21 +260,31 @@ export function retryStep(state: PlannedCoordination, { stepId, by }: RetryStep,
   if (stepId && !state.steps.has(stepId)) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   const stop = stopOf(state, now);
   if (stop) return refuse("PLAN_STOPPED", `no further attempt may begin: ${stop}`);
-  const candidates = stepId ? [stepId] : listBlockedSteps(state);
-  const facts = candidates.flatMap((candidate) => draftGrant(state.steps.get(candidate), by, now));
+  const candidates = stepId ? [stepId] : state.plan.timed.toArray();
+  const facts = draftGrants(state, { candidates, by, now });
   const { budgetQuestion } = state.plan;
   if (!stepId && budgetQuestion) facts.push(draftClosing(budgetQuestion, { resolution: "continued", by }));
   if (facts.length > 0) return accept(facts, stepId);
   return explainNothingGranted(state, { candidates, stepId, now });
 }
 
-/** Returns the next steps that can be retried, as many as one append may hold. The same command again takes the following ones. */
-function listBlockedSteps({ plan, steps }: PlannedCoordination): StepId[] {
-  const isWaiting = (stepId: StepId): boolean => {
-    const status = steps.get(stepId)?.phase.status;
-    return status === "blocked" || status === "backoff";
-  };
-  return plan.timed.toSeq().filter(isWaiting).take(BOUNDS.stepsPerAppendMax).toArray();
+/**
+ * Drafts the grants of the next steps that can be retried, as many as one append may hold. The same command again takes the following
+ * ones, also where none of those before has begun.
+ */
+function draftGrants(
+  { steps }: PlannedCoordination,
+  {
+    candidates,
+    by,
+    now,
+  }: Pick<RetryStep, "by"> & { readonly candidates: readonly StepId[]; readonly now: EpochMs },
+): FactDraft[] {
+  return candidates
+    .map((candidate) => draftGrant(steps.get(candidate), by, now))
+    .filter((facts) => facts.length > 0)
+    .slice(0, BOUNDS.stepsPerAppendMax)
+    .flat();
 }
 
 function explainNothingGranted(

@@ -1,6 +1,6 @@
 /** Owns: what an operator, or a policy, says of the results of one agent. */
 import type { GatesConfig } from "../contracts/config/gates-config.ts";
-import { parseHostAgentId } from "../contracts/host-agent-id.ts";
+import { findAgentEntry } from "../contracts/host-agent-id.ts";
 
 export type AgentGate = GatesConfig["agents"][keyof GatesConfig["agents"]];
 
@@ -9,6 +9,5 @@ export function findAgentGate(
   { agents = {} }: Partial<Pick<GatesConfig, "agents">>,
   agentId: string,
 ): AgentGate {
-  const entry = Object.entries(agents).find(([id]) => parseHostAgentId(id) === parseHostAgentId(agentId));
-  return entry?.[1] ?? {};
+  return findAgentEntry(agents, agentId) ?? {};
 }

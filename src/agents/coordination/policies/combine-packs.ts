@@ -5,8 +5,9 @@
 import type { PolicyPackFile, PolicySettings } from "../contracts/config/policy-pack.ts";
 import { CoordinationError } from "../contracts/errors.ts";
 import { mergeObjects } from "../std/merge-objects.ts";
+import { findGeneralPath } from "./agent-settings.ts";
 import { comparePolicies, listEffective, type ChangedSetting } from "./compare-policies.ts";
-import { listSettings } from "./list-settings.ts";
+import { isWithin, listSettings } from "./list-settings.ts";
 
 /** A pack and all that it extends, as one. */
 export interface PolicyPack {
@@ -28,14 +29,15 @@ export interface PolicyPack {
  */
 export function combinePacks(files: readonly [PolicyPackFile, ...PolicyPackFile[]]): PolicyPack {
   const [first, ...others] = files;
+  assertLockable(first, first.settings);
   let pack = beginPack(first);
   for (const file of others) pack = extendPack(pack, file);
   return pack;
 }
 
+/** A pack by itself. It may be valid only together with those that it extends: it names their checks, or changes a field of them. */
 function beginPack(file: PolicyPackFile): PolicyPack {
   const { name, version, description, settings, locked } = file;
-  assertLockable(file, settings);
   return {
     name,
     version,
@@ -82,13 +84,10 @@ function assertNoLaxer(base: PolicyPack, file: PolicyPackFile, changes: readonly
   throw new CoordinationError("INPUT_INVALID", `${titleOf(file)}: ${places.join("; ")}`);
 }
 
-/** True for a setting in which a pack that extends this one may not be laxer. */
+/** True for a setting in which a pack that extends this one may not be laxer, for all agents or for one. */
 export function isLocked({ locked }: PolicyPack, path: string): boolean {
-  return locked.some((place) => isWithin(path, place));
-}
-
-function isWithin(path: string, place: string): boolean {
-  return path === place || path.startsWith(`${place}.`);
+  const general = findGeneralPath(path) ?? path;
+  return locked.some((place) => isWithin(path, place) || isWithin(general, place));
 }
 
 function listPaths(settings: PolicySettings): string[] {

@@ -1,10 +1,12 @@
 /** Owns: the settings that hold under a policy, those in which two policies differ, and whether that is stricter. */
 import { TUNABLE } from "../contracts/config/written-settings.ts";
 import { readPolicySettings, type PolicySettings } from "../contracts/config/policy-pack.ts";
-import { listSettings, type SettingsByPath } from "./list-settings.ts";
-import { compareStrictness, type Strictness } from "./strictness.ts";
+import type { UnknownRecord } from "../std/is-record.ts";
+import { fillAgents } from "./agent-settings.ts";
+import { isWithin, listSettings, type SettingsByPath } from "./list-settings.ts";
+import { compareStrictness, findKeptName, type Strictness } from "./strictness.ts";
 
-/** One setting that two policies have different values of; `undefined` where one has none. */
+/** One setting that two policies have different values of; `undefined` where none holds. */
 export interface ChangedSetting {
   readonly path: string;
   readonly from: unknown;
@@ -12,20 +14,40 @@ export interface ChangedSetting {
   readonly change: Exclude<Strictness, "same">;
 }
 
-/** Lists all settings in which two policies differ, defaults included, by path. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * Lists all settings in which two policies differ, defaults included, by path. Those of an agent differ where something else holds for
+ * the agent, whether the policies say it of that agent or of all.
+ *
+ * @throws CoordinationError `INPUT_INVALID`
+ */
 export function comparePolicies(from: PolicySettings, to: PolicySettings): ChangedSetting[] {
-  const before = listEffective(from);
-  const after = listEffective(to);
+  const [earlier, later] = [readPolicySettings(from), readPolicySettings(to)];
+  const before = listTunable({ ...earlier, ...fillAgents(earlier, later) });
+  const after = listTunable({ ...later, ...fillAgents(later, earlier) });
   const paths = [...new Set([...before.keys(), ...after.keys()])].toSorted();
   return paths.flatMap((path) => {
-    const change = compareStrictness(path, before.get(path), after.get(path));
+    const change = compareAt(path, before, after);
     return change === "same" ? [] : [{ path, from: before.get(path), to: after.get(path), change }];
   });
 }
 
+function compareAt(path: string, before: SettingsByPath, after: SettingsByPath): Strictness {
+  const change = compareStrictness(path, before.get(path), after.get(path));
+  const name = findKeptName(path);
+  const isKept = name !== undefined && hasName(before, name) && hasName(after, name);
+  return isKept && change !== "same" ? "other" : change;
+}
+
+function hasName(settings: SettingsByPath, name: string): boolean {
+  return [...settings.keys()].some((path) => isWithin(path, name));
+}
+
 /** Lists all settings that hold under a policy, defaults included. @throws CoordinationError `INPUT_INVALID` */
 export function listEffective(settings: PolicySettings): SettingsByPath {
-  const phase1 = readPolicySettings(settings);
+  return listTunable(readPolicySettings(settings));
+}
+
+function listTunable(phase1: UnknownRecord): SettingsByPath {
   const tunable = Object.fromEntries(TUNABLE.map((name) => [name, phase1[name]]));
   const listed = listSettings(tunable);
   // An empty object says nothing that its absence does not say.

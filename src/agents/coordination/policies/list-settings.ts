@@ -9,6 +9,11 @@ export function listSettings(settings: Readonly<Record<string, unknown>>): Setti
   return new Map(listBelow(settings, ""));
 }
 
+/** True of a setting and of all that is below it. */
+export function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(`${place}.`);
+}
+
 function* listBelow(value: unknown, path: string): Generator<[string, unknown]> {
   if (value === undefined) return;
   if (!isRecord(value) || (path !== "" && Object.keys(value).length === 0)) {

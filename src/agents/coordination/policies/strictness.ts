@@ -6,7 +6,10 @@
 
 export type Strictness = "same" | "stricter" | "laxer" | "other";
 
-/** Lists are ordered from lax to strict. For sets `more` means that more entries are stricter. */
+/**
+ * Lists are ordered from lax to strict. For sets `more` means that more entries are stricter. A name that is `kept` is one rule with
+ * all below it: only a whole one more is stricter, and a whole one less is laxer.
+ */
 type Rule = "higher" | "lower" | "yes" | "no" | "more" | "fewer" | "kept" | readonly string[];
 
 /** `*` stands for any name. */
@@ -63,9 +66,20 @@ export function compareStrictness(path: string, from: unknown, to: unknown): Str
   if (JSON.stringify(from) === JSON.stringify(to)) return "same";
   const rule = RULES.find(([pattern]) => isFitting(path, pattern))?.[1];
   if (rule === undefined) return "other";
-  if (rule === "kept") return from === undefined ? "stricter" : "laxer";
+  if (rule === "kept") return orderPresence(from, to);
   const order = rule === "more" || rule === "fewer" ? orderSets(rule, from, to) : orderValues(rule, from, to);
   return order ?? "other";
+}
+
+/** Finds the name that is kept or changed as a whole: the verifier or the watched tool that a setting belongs to. */
+export function findKeptName(path: string): string | undefined {
+  const kept = RULES.find(([pattern, rule]) => rule === "kept" && isFitting(path, pattern))?.[0];
+  return kept === undefined ? undefined : path.split(".").slice(0, kept.split(".").length).join(".");
+}
+
+function orderPresence(from: unknown, to: unknown): Strictness {
+  if (from === undefined) return "stricter";
+  return to === undefined ? "laxer" : "other";
 }
 
 /** A verifier or a watched tool has settings of its own; all below its name belong to it. */

@@ -12,6 +12,7 @@ import {
   type ChildRequest,
   type InputProblem,
 } from "../../../agents/coordination/contracts/fact-fields.ts";
+import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import {
   agentIdSchema,
   sessionKeySchema,
@@ -66,8 +67,8 @@ export type SpawnReading =
 /** Reads a call once for the whole path of the spawn. */
 export function readSpawnCall(call: SpawnCall): SpawnReading {
   const sourceSession = sessionKeySchema.safeParse(call.sessionKey).data;
-  const sourceAgent = agentIdSchema.safeParse(call.agentId).data;
-  const namedTarget = agentIdSchema.safeParse(nameOfTarget(call) ?? call.agentId).data;
+  const sourceAgent = readAgentId(call.agentId);
+  const namedTarget = readAgentId(nameOfTarget(call) ?? call.agentId);
   const target = readTarget(call, namedTarget ?? sourceAgent);
   if (!sourceSession || !sourceAgent || !target)
     return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
@@ -82,6 +83,12 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
     isMeantAgain: isAgain(rest),
     ...(privilegeProblem !== undefined && { privilegeProblem }),
   };
+}
+
+/** The host runs the same agent for several spellings, and the operator's rules hold for it under each. */
+function readAgentId(spelling: unknown): AgentId | undefined {
+  const read = agentIdSchema.safeParse(spelling).data;
+  return read === undefined ? undefined : parseHostAgentId(read);
 }
 
 interface CoordinationParam {

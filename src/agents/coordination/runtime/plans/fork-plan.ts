@@ -12,12 +12,22 @@ import { parsePlan, type CoordinationPlan } from "../../contracts/plan.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
 import { planUnderPolicy, type OperatorRules } from "../../replay/plan-under-policy.ts";
+import { withRules } from "../environment/policy-rules.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 export interface ForkDependencies extends Pick<
   RuntimeDependencies,
-  "content" | "escalations" | "forks" | "gates" | "refOf" | "runs" | "settings" | "store"
+  | "content"
+  | "escalations"
+  | "forks"
+  | "gates"
+  | "policies"
+  | "refOf"
+  | "runs"
+  | "settings"
+  | "store"
+  | "truth"
 > {
   readonly newCoordinationId: () => CoordinationId;
 }
@@ -51,7 +61,7 @@ export async function forkPlan(
     plan: planUnderPolicy(
       { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
       request.policy ?? {},
-      readOperatorRules(dependencies),
+      readOperatorRules(dependencies, state),
     ),
     ownerAgent: state.created.ownerAgent,
     forkedFrom: place,
@@ -63,7 +73,13 @@ export async function forkPlan(
   return { kind, coordinationId, from: place, ...parted };
 }
 
-function readOperatorRules({ gates, settings, escalations }: ForkDependencies): OperatorRules {
+/** A fork is work that its owner begins now: the rules are those that it will be submitted under. */
+function readOperatorRules(
+  dependencies: ForkDependencies,
+  { created: { ownerAgent: agent, ownerSession: session } }: KnownCoordination,
+): OperatorRules {
+  const rules = dependencies.policies?.choose({ agent, session });
+  const { gates, settings, escalations } = withRules(dependencies, rules);
   const { requireDifferentApprover } = escalations;
   return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };
 }

@@ -1,6 +1,7 @@
 /** Owns: what a step is admitted with: what was asked for it, and the operator's rule for its agent. */
 import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
 import type { RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
+import { findAgentEntry } from "../../contracts/host-agent-id.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { AdmittedPrivilege, Privilege } from "../../contracts/privilege.ts";
 import { isNarrowing } from "../../privileges/privilege-bound.ts";
@@ -24,7 +25,7 @@ function findPolicy(
   { agents, default: ofOthers }: PrivilegesConfig,
   agentId: AgentId,
 ): Privilege | undefined {
-  return Object.hasOwn(agents, agentId) ? agents[agentId] : ofOthers;
+  return findAgentEntry(agents, agentId) ?? ofOthers;
 }
 
 function keepNarrowing(privilege: Privilege | undefined): Privilege | undefined {

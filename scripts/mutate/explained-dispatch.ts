@@ -40,12 +40,6 @@ export const DISPATCH: readonly Explained[] = [
     why: "No time is as late as none.",
   },
   {
-    file: "next-try.ts",
-    code: 'const usage = spentFromUsage(command.type === "failStep" ? command.usage : undefined);',
-    changes: [['command.type === "failStep"', "true"]],
-    why: "A time-out says nothing of usage.",
-  },
-  {
     file: "late-outcome.ts",
     code: "const lateOutcomes = step.late ?? [];",
     changes: [["[]", '["Stryker was here"]']],

@@ -30,7 +30,9 @@ export function findLedgerPlace(
       `coordination.phase1.ledger.password names ${password}, which the environment does not have; set it, or name another variable`,
     );
   const url = new URL(text);
-  url.password = encodeURIComponent(secret);
+  // Without a host, as by a socket, a URL cannot have a password of its own.
+  if (url.host === "") url.searchParams.set("password", secret);
+  else url.password = encodeURIComponent(secret);
   return url.href;
 }
 

@@ -236,8 +236,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "pg node:*",
   },
   "infra/postgres/inspect": {
-    folders: "core/contracts/workflows core/std infra/ledger infra/postgres/database",
-    types: "core/contracts core/ports",
+    folders: "core/contracts core/contracts/workflows core/std infra/ledger infra/postgres/database",
+    types: "core/ports",
     packages: "node:*",
   },
   "infra/postgres/workflows": {

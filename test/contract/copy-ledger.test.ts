@@ -192,6 +192,17 @@ describe("a copy", () => {
   });
 });
 
+it("a copy from a server needs no second connection to read with", async () => {
+  using folder = createTempFolder();
+  await using schema = await createTestSchema();
+  await fill(schema.url);
+  const url = new URL(schema.url);
+  url.searchParams.set("pool_max", "1");
+  const to = folder.file("to.sqlite");
+  expect(await copy(url.href, to)).toMatchObject({ isResumed: false });
+  expect(await inspect(to)).toEqual([]);
+});
+
 describe("a damaged source", () => {
   const DAMAGES: readonly [string, string][] = [
     ["a changed event", "update event set payload = '{\"x\":1}' where event_key = 2"],

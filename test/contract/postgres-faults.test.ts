@@ -71,6 +71,22 @@ describe("a connection that is lost in a commit", () => {
     await store.close();
   });
 
+  it("is found out also after many commits that never arrived", { timeout: 60_000 }, async () => {
+    await using scene = await createScene();
+    const store = await openTestPostgres(scene.proxy.url);
+    for (let round = 0; round < 4; round += 1) {
+      scene.proxy.loseCommit("question");
+      const runs = Array.from({ length: 256 }, (_, index) => openRun(`run-${round}-${index}`));
+      await Promise.all(runs.map(({ request }) => store.append(request)));
+    }
+    expect(scene.proxy.losses).toBe(4);
+    scene.proxy.loseCommit("answer");
+    const { author, request } = openRun("last");
+    await store.append(request);
+    expect(await readAll(store, author.runId)).toEqual(request.events);
+    await store.close();
+  });
+
   it("is told as a conflict to whoever appends something else to the same place", async () => {
     await using scene = await createScene();
     const store = await openTestPostgres(scene.proxy.url);
@@ -353,6 +369,14 @@ describe("the password", () => {
     );
     expect(error).toMatchObject({ code: "INPUT_INVALID" });
     expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(PASSWORD);
+  });
+
+  it("may have a character that is not encoded, and is not shown then either", async () => {
+    const error: unknown = await openTestPostgres("postgres://user:100%word@127.0.0.1:1/x").catch(
+      (cause: unknown) => cause,
+    );
+    expect(error).toMatchObject(unavailable);
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain("100%word");
   });
 
   it("is not in the place that a ledger says it is at", async () => {

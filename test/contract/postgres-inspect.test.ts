@@ -1,4 +1,5 @@
 /** Owns: that the server refuses to change what is recorded, and that damage done behind its back is found. */
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { contentOf, openRun, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
@@ -64,6 +65,22 @@ const WITHOUT_TRIGGERS = ["event", "run", "run_label", "memory_entry", "workspac
   .map((table) => `alter table ${table} disable trigger user;`)
   .join(" ");
 const WITH_TRIGGERS = WITHOUT_TRIGGERS.replaceAll("disable", "enable");
+
+it("a server that is busy is no damage", async () => {
+  await using copy = await createTestSchema();
+  await fillLedger(copy);
+  const url = new URL(copy.url);
+  url.searchParams.set("options", `${url.searchParams.get("options") ?? ""} -c lock_timeout=100`);
+  const reader = await openTestPostgres(url.href, { mode: "read" });
+  const holder = new pg.Client({ connectionString: copy.url });
+  await holder.connect();
+  await holder.query("begin");
+  await holder.query("lock table content in access exclusive mode");
+  await expect(reader.inspect()).rejects.toMatchObject({ code: "LEDGER_BUSY" });
+  await holder.query("rollback");
+  await holder.end();
+  await reader.close();
+});
 
 describe("the schema", () => {
   it.each([

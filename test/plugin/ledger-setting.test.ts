@@ -37,6 +37,12 @@ describe("the place of the gateway's ledger", () => {
     expect(url.host).toBe("db.example:5432");
   });
 
+  test("has the password also where the server is reached by a socket", () => {
+    const text = "postgres:///coordination?host=/run/postgresql&user=c";
+    const url = new URL(findPlace({ url: text, password: "${LEDGER_PASSWORD}" }));
+    expect(url.searchParams.get("password")).toBe("p@ss/w:rd");
+  });
+
   test("is not known while its password is in a variable that is not set", () => {
     expect(() => findPlace({ url: URL_WITHOUT_PASSWORD, password: "${NOT_SET}" })).toThrow(
       expect.objectContaining({

@@ -135,12 +135,17 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
       return undefined;
     },
     lose: () => {
-      if (!newest || lostAppends.size >= LOST_MAX) return;
+      if (!newest) return;
+      const [oldest] = lostAppends.keys();
+      if (lostAppends.size >= LOST_MAX && oldest !== undefined) lostAppends.delete(oldest);
       lostAppends.set(place, {
         digest: digestOf(events),
         sequence: events.at(-1)?.sequence ?? 0,
         hash: newest,
       });
+    },
+    settle: () => {
+      lostAppends.delete(place);
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Owns: reading a ledger on a server as the source of a copy: one read transaction lasts for the whole copy. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CopiedCounts, CopySource } from "../../ledger/copy/copy-sides.ts";
-import type { ConnectOptions, PostgresDatabase, SendQuery } from "../database/connect.ts";
+import type { ConnectOptions, PostgresDatabase, SendQuery, WriterConnection } from "../database/connect.ts";
 import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { toLedgerError } from "../database/postgres-errors.ts";
@@ -37,8 +37,24 @@ function createSource(database: PostgresDatabase, query: SendQuery, before: stri
     place: database.name,
     readRows: createRowReader(withErrors),
     counts: () => readCounts(database.name, withErrors),
-    hasChanged: async () => (await stampTables(database.query)) !== before,
+    hasChanged: async () => (await stampOutside(database)) !== before,
   };
+}
+
+/** As the tables are now, which the snapshot does not show. It may hold the only connection for reading. */
+async function stampOutside(database: PostgresDatabase): Promise<string> {
+  let writer: WriterConnection | undefined;
+  let isBroken = true;
+  try {
+    writer = await database.connectWriter();
+    const stamp = await stampTables(writer.query);
+    isBroken = false;
+    return stamp;
+  } catch (error) {
+    throw toLedgerError(error, database);
+  } finally {
+    writer?.release(isBroken);
+  }
 }
 
 /** Only a writer changes the schema of a ledger. */

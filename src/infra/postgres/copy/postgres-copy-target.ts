@@ -70,7 +70,7 @@ async function runTransaction(
   let isBroken = true;
   try {
     writer = await database.connectWriter();
-    await writer.query("begin");
+    await writer.query("begin isolation level read committed");
     await work(writer.query);
     await writer.query("commit");
     isBroken = false;

@@ -75,23 +75,28 @@ async function findError(write: Write, options: WriteQueueOptions): Promise<Erro
 
 /** Commits a group, and finds out whether it was committed where the answer was lost. */
 async function commitSurely(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
-  const untilMs = performance.now() + FIND_OUT_MS;
   let attempt = await tryCommit(writes, options);
   // A connection that had been idle may have ended meanwhile; nothing was written with it.
   if (attempt.kind === "failed" && attempt.failedAt === "begin") attempt = await tryCommit(writes, options);
-  let isUnknown = false;
+  let untilMs: number | undefined;
   while (attempt.kind === "failed") {
     const { failedAt, error } = attempt;
     if (failedAt === "commit") {
-      isUnknown = true;
-      for (const write of writes) write.lose?.();
+      // It may have taken a minute to be sure that there is no answer.
+      untilMs ??= performance.now() + FIND_OUT_MS;
+      tellEach(writes, "lose");
     }
-    if (!isUnknown) throw error;
+    if (untilMs === undefined) throw error;
     if (performance.now() >= untilMs) throw createUnknownError(error);
     await passed(TRY_AGAIN_MS);
     attempt = await tryCommit(writes, options);
   }
+  tellEach(writes, "settle");
   return attempt.errors;
+}
+
+function tellEach(writes: readonly Write[], news: "lose" | "settle"): void {
+  for (const write of writes) write[news]?.();
 }
 
 function createUnknownError(cause: CoordinationError): CoordinationError {

@@ -174,9 +174,18 @@ function parseUrl(text: string): { readonly url: URL; readonly poolMax: number }
   return { url, poolMax };
 }
 
+/** As the driver reads it: a "%" that begins no code is one. */
+function decodePassword(password: string): string {
+  try {
+    return decodeURIComponent(password);
+  } catch {
+    return password;
+  }
+}
+
 function describePlace(url: URL): LedgerPlace {
   const named = url.searchParams.get("password") ?? "";
-  const secrets = [url.password, decodeURIComponent(url.password), named, process.env["PGPASSWORD"] ?? ""]
+  const secrets = [url.password, decodePassword(url.password), named, process.env["PGPASSWORD"] ?? ""]
     .filter((secret) => secret !== "")
     .toSorted((one, other) => other.length - one.length);
   return {

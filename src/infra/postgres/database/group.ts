@@ -114,6 +114,8 @@ export interface Write {
   readonly apply: (group: Group) => Error | undefined;
   /** Hears that it is not known whether its group was committed. */
   readonly lose?: () => void;
+  /** Hears that what became of its group is known. */
+  readonly settle?: () => void;
 }
 
 export function createWanted(): Wanted {

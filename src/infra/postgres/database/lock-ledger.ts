@@ -16,14 +16,15 @@ export interface LockOptions {
 
 /**
  * Begins a transaction and locks the ledger until its end. All is sent at once, and before whatever is sent next; the lock is a
- * statement of its own, so that what is read behind it sees what was committed before.
+ * statement of its own, so that what is read behind it sees what was committed before, whatever isolation the server has as its
+ * default.
  */
 export function lockLedger(
   query: SendQuery,
   { busyTimeoutMs, statementTimeout }: LockOptions,
 ): readonly [Promise<unknown>, Promise<unknown>, Promise<LedgerCount[]>] {
   return [
-    query("begin"),
+    query("begin isolation level read committed"),
     query(SETTINGS, {
       busyTimeoutMs: String(busyTimeoutMs),
       statementTimeout: statementTimeout ?? null,

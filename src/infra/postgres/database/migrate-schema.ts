@@ -37,7 +37,8 @@ export async function migrate(database: PostgresDatabase): Promise<void> {
   const writer = await connectWriter(database);
   let isBroken = true;
   try {
-    await writer.query("begin");
+    // With another isolation it would not see what the process did that had the lock before.
+    await writer.query("begin isolation level read committed");
     // A lock of the transaction: it ends with it, also behind a pooler.
     await writer.query("select pg_advisory_xact_lock(@lock::bigint)", { lock: MIGRATION_LOCK });
     await applyMigrations(database.name, writer.query);

@@ -1,6 +1,7 @@
 /** One tenant that takes all it can get is told so, and the others do not notice. */
 import { describe, expect, test } from "vitest";
-import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { forkIn } from "../support/forks.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, MALLORY, codeOf, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
@@ -30,6 +31,33 @@ describe("a tenant that reaches a quota", () => {
     expect(codeOf(await scene.host.create(MALLORY, request))).toBe("done");
     valueOf(await scene.host.cancel(ALICE, second, {}));
     expect(codeOf(await scene.host.create(ALICE, request))).toBe("done");
+  });
+
+  test("is not held to a run that could not be begun, wherever the ledger failed", async () => {
+    const ledger = createMemoryWorkflowLedger();
+    let isDown = true;
+    const failing = {
+      ...ledger,
+      open: () => {
+        const store = ledger.open();
+        const putDefinition: typeof store.putDefinition = (definition) =>
+          isDown
+            ? Promise.reject(new CoordinationError("LEDGER_BUSY", "down"))
+            : store.putDefinition(definition);
+        return { ...store, putDefinition };
+      },
+    };
+    const scene = createWorkflowScene({ definitions, ledger: failing, quotas: { liveRuns: 1 } });
+    await expect(scene.host.create(ALICE, request)).rejects.toThrow("down");
+    isDown = false;
+    expect(codeOf(await scene.host.create(ALICE, request))).toBe("done");
+  });
+
+  test("is held to a live run that is asked for again", async () => {
+    const scene = createWorkflowScene({ definitions, quotas: { liveRuns: 1 } });
+    const runId = (await scene.run("slow")) as CoordinationId;
+    expect(codeOf(await scene.host.create(ALICE, { ...request, runId }))).toBe("done");
+    expect(codeOf(await scene.host.create(ALICE, request))).toBe("rate_limited");
   });
 
   test("stores no more in its live runs", async () => {

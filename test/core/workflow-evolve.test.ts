@@ -256,7 +256,7 @@ describe("what a supervisor decides", () => {
   it("waits beside the newest decision where it is in doubt", () => {
     const run = play(BEGUN, [1, decide("a", 3)]);
     expectChange(run, escalateDoubt(other), {
-      orchestrator: { ...decided, held: { decision: other, sequence: 2 } },
+      orchestrator: { ...decided, held: [{ nodeId: "a", decision: other, sequence: 2 }] },
     });
   });
 

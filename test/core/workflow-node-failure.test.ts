@@ -242,7 +242,7 @@ describe("the limit of a loop", () => {
   it("is left to the supervisor once it has decided, or has a decision that waits for people", () => {
     const decision = { kind: "terminate" } as const;
     expect(draftAfter(atLimit, withDecision(decision))).toBeUndefined();
-    const orchestrator = { decided: 0, revisions: 0, held: { decision, sequence: 5 } };
+    const orchestrator = { decided: 0, revisions: 0, held: [{ nodeId: "a", decision, sequence: 5 }] };
     expect(draftAfter(atLimit, { orchestrator })).toBeUndefined();
   });
 

@@ -57,6 +57,24 @@ describe("a node that needs nobody", () => {
     expect(played.snapshot["variables"]).toEqual({ given: { deep: "x" } });
   });
 
+  test("reads an output by its name also where that has a dot", async () => {
+    const played = await playNodes({
+      nodes: [
+        createNode("a", "core.identity", {}, { inputs: { "user.id": { type: "static", value: 7 } } }),
+        createNode(
+          "b",
+          "core.identity",
+          {},
+          {
+            inputs: { id: { type: "connection", nodeId: "a", outputKey: "user.id" } },
+          },
+        ),
+      ],
+      edges: [createEdge("a>b")],
+    });
+    expect(findOutputs(played, "b")).toEqual({ id: 7 });
+  });
+
   test("waits as long as its input, or any of its older settings, says", async () => {
     for (const config of [{ delayMs: 50 }, { durationMs: 50 }, { ms: 50 }]) {
       const { scene, runId } = await playNodes({ nodes: [createNode("a", "core.delay", config)] });

@@ -31,7 +31,7 @@ const withOrchestrator = (change: Partial<Orchestrator>): NonNullable<Scene["run
   orchestrator: { decided: 0, revisions: 0, ...change },
 });
 const withHeldDecision = (decision: OrchestratorDecision, sequence = 5): NonNullable<Scene["run"]> =>
-  withOrchestrator({ decided: 2, held: { decision, sequence } });
+  withOrchestrator({ decided: 2, held: [{ nodeId: "a", decision, sequence }] });
 
 const createDecided = (decision: OrchestratorDecision, change: Values = {}) => ({
   type: "runOrchestrator.decided",

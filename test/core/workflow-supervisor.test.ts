@@ -30,6 +30,22 @@ describe("the supervisor", () => {
     expect((await scene.snapshot(runId))["runOrchestrator"]).toEqual({ agentId: "planner" });
   });
 
+  test("that has a held decision carries out that one, and not that of another supervisor", async () => {
+    const createDoubting = (id: string, worker: string) =>
+      createNode(id, "core.orchestrator.supervisor", {
+        mockDispatchPlan: [{ ...sendNextWorker(worker), confidence: 0.3 }],
+      });
+    const nodes = [createDoubting("one", "worker-a"), createDoubting("two", "worker-b")];
+    const scene = createWorkflowScene({ definitions: [createWorkflow("two", { nodes })] });
+    const runId = await scene.run("two");
+    await scene.answer(runId, "one", { action: "accept" });
+    await scene.answer(runId, "two", { action: "accept" });
+    expect(scene.payloads(runId, "runOrchestrator.decided").map(({ decision }) => decision)).toMatchObject([
+      { nextWorkerIds: ["worker-a"] },
+      { nextWorkerIds: ["worker-b"] },
+    ]);
+  });
+
   test("without a script is one worker and the end; an exhausted script is the end", async () => {
     const bare = createWorkflow("bare", {
       nodes: [createNode("s", "core.orchestrator.supervisor"), createNode("d", "core.dispatch")],

@@ -65,10 +65,12 @@ export const supervisor: NodeType = {
   settle: (view, _effect, outcome) => settle(view, outcome),
 };
 
-/** Finds the decision that an earlier turn held. A no of people to it stays a no. */
+/** Finds the decision that an earlier turn of this supervisor held. A no of people to it stays a no. */
 function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | undefined {
-  const { held: heldDecision } = run.orchestrator;
-  return heldDecision && heldDecision.sequence > nodeRun.startedSequence ? heldDecision.decision : undefined;
+  const { nodeId, startedSequence } = nodeRun;
+  return run.orchestrator.held?.find(
+    (heldDecision) => heldDecision.nodeId === nodeId && heldDecision.sequence > startedSequence,
+  )?.decision;
 }
 
 type Turn =

@@ -175,13 +175,16 @@ type OrchestratorEvent = Extract<
 >;
 
 function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): WorkflowRun {
-  const { held: _, ...orchestrator } = run.orchestrator;
+  const { held: heldDecisions = [], ...others } = run.orchestrator;
   const { eventId, sequence, nodeId = "" } = event;
+  const ofOthers = heldDecisions.filter((heldDecision) => heldDecision.nodeId !== nodeId);
   if (event.type === "core.workflowChain.confidence-escalated") {
     const { originalDecision: decision } = event.payload;
     // A verifier's doubt holds no decision.
-    return decision ? { ...run, orchestrator: { ...orchestrator, held: { decision, sequence } } } : run;
+    if (!decision) return run;
+    return { ...run, orchestrator: { ...others, held: [...ofOthers, { nodeId, decision, sequence }] } };
   }
+  const orchestrator = ofOthers.length > 0 ? { ...others, held: ofOthers } : others;
   const { agentId, decision, iteration } = event.payload;
   return {
     ...run,

@@ -49,8 +49,10 @@ function portValueOf(run: WorkflowRun, graph: NodeGraph, value: PortValue): unkn
   }
 }
 
-/** The value at a path such as `output.approved`; `undefined` where there is none. */
+/** The value of this name, or at a path such as `output.approved`; `undefined` where there is none. */
 export function readPath(value: unknown, path: string): unknown {
+  if (typeof value === "object" && value !== null && Object.hasOwn(value, path))
+    return (value as Values)[path];
   let found = value;
   for (const key of path.split(".")) {
     if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;

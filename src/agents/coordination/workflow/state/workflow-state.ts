@@ -140,8 +140,14 @@ export interface Orchestrator {
     readonly sequence: number;
     readonly nodeId: string;
   };
-  /** Below the floor: waits for people. */
-  readonly held?: { readonly decision: OrchestratorDecision; readonly sequence: number };
+  /** Decisions below the floor, which wait for people: one of each supervisor at most. */
+  readonly held?: readonly HeldDecision[];
+}
+
+export interface HeldDecision {
+  readonly nodeId: string;
+  readonly decision: OrchestratorDecision;
+  readonly sequence: number;
 }
 
 /** The worker that is being dispatched: phases of the handoff state machine. */

@@ -19,7 +19,7 @@ import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
-import type { TenantUsage } from "../records/tenant-usage.ts";
+import type { CountedRun, TenantUsage } from "../records/tenant-usage.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
@@ -62,12 +62,12 @@ export async function createRun(
   const first = createStartedEvent(dependencies, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `the request cannot be recorded: ${problem}`);
-  const reached = refuseBeyondQuota(dependencies, caller, { newRun, runId });
-  if (reached) return reached;
-  await dependencies.book.store(workflow);
-  const begun = await beginCounted(dependencies, runId, () =>
-    dependencies.driver.begin(first, { run: evolveWorkflow(undefined, first), graph }),
-  );
+  const counted = countRun(dependencies, caller, { newRun, runId });
+  if (counted.kind === "refused") return counted;
+  const begun = await beginCounted(counted, async () => {
+    await dependencies.book.store(workflow);
+    return dependencies.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
+  });
   return begun ? { kind: "done", value: begun } : findExistingRun(dependencies, caller, runId);
 }
 
@@ -83,20 +83,19 @@ async function findCreateRefusal(
   );
 }
 
-function refuseBeyondQuota(
+function countRun(
   { usage }: CreateDependencies,
   { tenant }: Caller,
   { newRun, runId }: { readonly newRun: NewRun; readonly runId: CoordinationId },
-): HostRefusal | undefined {
+): HostRefusal | CountedRun {
   const { isChild = false, parent } = newRun;
   const from = isChild ? parent?.runId : undefined;
   return usage.begin(runId, { tenant, isRequest: !isChild, ...(from !== undefined && { from }) });
 }
 
 /** A run that does not begin is not counted; what there is of one by that id is counted when it is appended to. */
-export async function beginCounted<T>(
-  { usage }: CreateDependencies,
-  runId: CoordinationId,
+async function beginCounted<T>(
+  { forget }: CountedRun,
   begin: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
   let begun: T | undefined;
@@ -104,7 +103,7 @@ export async function beginCounted<T>(
     begun = await begin();
     return begun;
   } finally {
-    if (begun === undefined) usage.forget(runId);
+    if (begun === undefined) forget();
   }
 }
 

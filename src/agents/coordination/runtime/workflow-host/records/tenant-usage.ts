@@ -22,15 +22,21 @@ export interface NewUsage {
 }
 
 export interface TenantUsage {
-  /** Says why another run would be too much; else counts it until `forget`, or until it ends. */
-  begin(runId: string, usage: NewUsage): HostRefusal | undefined;
-  /** A run that could not be begun. */
+  /** Says why another run would be too much; else counts it until it ends. One that is counted already is not counted twice. */
+  begin(runId: string, usage: NewUsage): HostRefusal | CountedRun;
+  /** A run that has ended, or that others drive. */
   forget(runId: string): void;
   /** A run as it is on disk now. */
   note(runId: string, summary: WorkflowSummary): void;
   rootOf(runId: string): RunRoot | undefined;
   /** Counts work outside until the returned function is called. */
   work(tenant: string): () => void;
+}
+
+export interface CountedRun {
+  readonly kind: "counted";
+  /** The run could not be begun. It stays counted where it was before. */
+  readonly forget: () => void;
 }
 
 interface Tenant {
@@ -86,9 +92,9 @@ function tenantOf({ tenants }: Usage, name: string): Tenant {
   return created;
 }
 
-function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal | undefined {
+function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal | CountedRun {
   // Asking for a run that is there is reading it.
-  if (usage.live.has(runId)) return undefined;
+  if (usage.live.has(runId)) return { kind: "counted", forget: () => undefined };
   const tenant = tenantOf(usage, newUsage.tenant);
   const rootId = findRootId(usage, runId, newUsage);
   const refusal = findReachedQuota(usage, tenant, rootId) ?? findTooFast(usage, tenant, newUsage);
@@ -98,7 +104,7 @@ function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal 
   const before = usage.roots.get(rootId)?.made ?? (rootId === runId ? 0 : 1);
   const root = { runId: rootId, number: before + 1 };
   addRun(usage, runId, { tenant: newUsage.tenant, root, chars: 0 });
-  return undefined;
+  return { kind: "counted", forget: () => removeRun(usage, runId) };
 }
 
 function findRootId({ live }: Usage, runId: string, { from }: NewUsage): string {

@@ -24,6 +24,7 @@ import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { refuse, findOptionRefusal } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
+import type { CountedRun } from "../records/tenant-usage.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
 import { refuseUnknownRun, refuseUnplayed } from "./shared-refusals.ts";
 
@@ -47,20 +48,19 @@ export async function forkRun(
   const made = await forking.store.entry(runId);
   if (made) return answerForExistingRun(made, caller, place);
   const { tenant } = caller;
-  const reached = forking.usage.begin(runId, {
+  const counted = forking.usage.begin(runId, {
     tenant,
     from: source.summary.root?.runId ?? source.runId,
     isFork: true,
     isRequest: true,
   });
-  if (reached) return reached;
-  return countFork(forking, runId, () => forkCounted(forking, caller, { request, place, runId }));
+  if (counted.kind === "refused") return counted;
+  return forgetUnlessForked(counted, () => forkCounted(forking, caller, { request, place, runId }));
 }
 
 /** A fork that is refused, or fails, is no run; it stays one of the minute's forks, for it cost as much. */
-async function countFork(
-  { usage }: ForkDependencies,
-  runId: CoordinationId,
+async function forgetUnlessForked(
+  { forget }: CountedRun,
   fork: () => Promise<Answered<ForkedRun>>,
 ): Promise<Answered<ForkedRun>> {
   let forked: Answered<ForkedRun> | undefined;
@@ -68,7 +68,7 @@ async function countFork(
     forked = await fork();
     return forked;
   } finally {
-    if (forked?.kind !== "done") usage.forget(runId);
+    if (forked?.kind !== "done") forget();
   }
 }
 

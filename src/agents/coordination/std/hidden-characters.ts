@@ -5,7 +5,7 @@
  * and U+200D between two pictures.
  */
 const HIDDEN =
-  /(?<!\p{ExtPict})\ufe0f(?!\u20e3)|(?<![\p{ExtPict}\p{EMod}\ufe0f])\u200d|\u200d(?!\p{ExtPict})|(?![\u200d\ufe0f])[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{DI}]/gu;
+  /(?<!\p{ExtPict})\ufe0f(?!\u20e3)|(?<![\p{ExtPict}\p{EMod}\ufe0f])\u200d|\u200d(?!\p{ExtPict})|(?!\u200d|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{DI}]/gu;
 
 /** Replaces each character of a text that nobody would see, line breaks and tabs among them. */
 export function replaceHidden(text: string, replace: (character: string) => string): string {

@@ -85,10 +85,10 @@ export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGate
     },
     leave: (stepKey) => {
       remember(gate.left, stepKey);
-      unbind(gate, stepKey);
+      removePlace(gate, stepKey);
     },
     forgetRun: (runId) => {
-      for (const [stepKey, place] of gate.bound) if (place.runId === runId) unbind(gate, stepKey);
+      for (const [stepKey, place] of gate.bound) if (place.runId === runId) removePlace(gate, stepKey);
     },
   };
 }
@@ -144,7 +144,7 @@ function bind(gate: Gate, stepKey: string, place: SpawnPlace): void {
   else gate.bound.set(stepKey, place);
 }
 
-function unbind(gate: Gate, stepKey: string): void {
+function removePlace(gate: Gate, stepKey: string): void {
   const place = gate.bound.get(stepKey);
   if (!place) return;
   gate.bound.delete(stepKey);

@@ -1,6 +1,6 @@
 /** Runs of git that others interfere with: programs of the repository, and a process that has no files left. */
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -88,3 +88,16 @@ it.each(["named by a commit", "new"])(
     expect(existsSync(join(scene.home, "PWNED"))).toBe(false);
   },
 );
+
+it("does not look into a repository inside whose name is no UTF-8", async () => {
+  using scene = createGitScene();
+  const worktree = await scene.open();
+  const inner = join(worktree.tree, "inner");
+  createRepository(inner, { "x.txt": "x\n", ".gitattributes": "*.txt filter=x\n" });
+  runGit(inner, "config", "filter.x.clean", `touch ${join(scene.home, "PWNED")}; cat`);
+  putFile(inner, "x.txt", "changed\n");
+  renameSync(inner, Buffer.concat([Buffer.from(`${inner}-`), Buffer.from([0xff])]));
+  expect(await scene.worktrees.compare(worktree)).toMatchObject({ kind: "too_much" });
+  expect((await scene.worktrees.keep(worktree)).problem).toContain("is no UTF-8");
+  expect(existsSync(join(scene.home, "PWNED"))).toBe(false);
+});

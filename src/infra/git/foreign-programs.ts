@@ -8,6 +8,8 @@ import type { GitPlace, RunGit } from "./run-git.ts";
 
 /** Settings that name programs, or other files with settings. The rest is overruled wherever git is run. */
 const NAMING_PROGRAMS = /^(?:filter\.|include\.|includeif\.|extensions\.worktreeconfig$)/iu;
+/** Stands for bytes that are no UTF-8: the folder of that name is another one. */
+const REPLACEMENT = "\ufffd";
 /** Repositories within one another. */
 const DEPTH_MAX = 10;
 
@@ -30,12 +32,12 @@ type Submodules =
 
 async function listSubmodules(git: RunGit, place: GitPlace): Promise<Submodules> {
   const staged = await git({ ...place, args: ["ls-files", "--stage", "-z"] });
-  if (staged.kind === "failed") return staged;
-  const entries = splitFields(staged.output);
-  return {
-    kind: "listed",
-    names: entries.flatMap((entry) => /^160000 [^\t]*\t(.*)$/su.exec(entry)?.[1] ?? []),
-  };
+  return staged.kind === "failed" ? staged : { kind: "listed", names: readSubmodules(staged.output) };
+}
+
+/** Reads the names of the repositories inside of a listing by `ls-files --stage -z` or `ls-tree -z`. */
+export function readSubmodules(listing: Buffer): string[] {
+  return splitFields(listing).flatMap((entry) => /^160000 [^\t]*\t(.*)$/su.exec(entry)?.[1] ?? []);
 }
 
 async function findInside(
@@ -45,6 +47,7 @@ async function findInside(
   depth = DEPTH_MAX,
 ): Promise<string | undefined> {
   for (const name of names) {
+    if (name.includes(REPLACEMENT)) return `the name of the repository in ${show(name)} is no UTF-8`;
     const inside = join(folder, name);
     const place = { folder: inside, gitDir: join(inside, ".git") };
     if (!(await lstat(place.gitDir).catch(() => undefined))) continue;

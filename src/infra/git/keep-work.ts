@@ -2,7 +2,7 @@
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { KeptWork } from "../../agents/coordination/ports/worktrees.ts";
-import { findForeignPrograms } from "./foreign-programs.ts";
+import { findForeignPrograms, readSubmodules } from "./foreign-programs.ts";
 import type { GitEnd, RunGit } from "./run-git.ts";
 import type { WorktreeOnDisk } from "./worktree-changes.ts";
 
@@ -55,10 +55,8 @@ async function findRepositoriesInside(
 ): Promise<string | undefined> {
   const listed = await run("ls-tree", "-r", "-z", "--full-tree", "HEAD");
   if (listed.kind === "failed") return listed.message;
-  const entries = listed.output.toString("utf8").split("\0");
-  const paths = entries.flatMap((entry) => /^160000 [^\t]*\t(.*)$/su.exec(entry)?.[1] ?? []);
   const names: string[] = [];
-  for (const path of paths) {
+  for (const path of readSubmodules(listed.output)) {
     const files = await readdir(join(folder, path)).catch(() => []);
     if (files.length > 0) names.push(JSON.stringify(path));
   }

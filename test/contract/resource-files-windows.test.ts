@@ -84,6 +84,11 @@ describe("resources on Windows", () => {
     expect(await files.locate(path, home)).toBe(expected);
   });
 
+  it("have a name as the path is written, where no link is followed", async () => {
+    expect(await files.spelledName("work/Src\\..\\A.ts", home)).toBe("file:c:/Users/Me/work/A.ts");
+    expect(await files.spelledName("D:\\", home)).toBe("file:d:/");
+  });
+
   it("are none for a drive that is not there", async () => {
     expect(await files.locate("E:\\a.txt", home)).toBeUndefined();
     expect(await files.locate("a.txt\\below", home)).toBeUndefined();

@@ -94,6 +94,21 @@ describe("the name that hard links share", () => {
   });
 });
 
+describe("the name of a path as it is written", () => {
+  it("is in one form, and leads through links", async () => {
+    using folder = createTempFolder();
+    mkdirSync(folder.file("real"));
+    symlinkSync("real", folder.file("short"));
+    const expected = `file:${folder.path}/short/a.txt`;
+    for (const path of ["short/a.txt", "./real/..//short/a.txt", folder.file("short/a.txt")])
+      expect(await files.spelledName(path, folder.path)).toBe(expected);
+    expect(await files.spelledName("/", folder.path)).toBe("file:/");
+    expect(await createRealFiles(undefined, "build-1").spelledName("/a", "/")).toBe("file:@build-1:/a");
+    for (const nowhere of ["", "a\0", "a/".repeat(BOUNDS.resourceCharsMax / 2)])
+      expect(await files.spelledName(nowhere, folder.path)).toBeUndefined();
+  });
+});
+
 describe("the resource of a path", () => {
   it("is the same however the path is written", async () => {
     using folder = createTempFolder();

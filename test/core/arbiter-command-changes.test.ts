@@ -2,9 +2,25 @@
 import { linkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createShellCall, read, requireRefused, write } from "./arbiter-calls.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
+import { OWNER } from "../support/fake-clock-host.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
+import { createShellCall, read, requireRefused, write, type ToolCall } from "./arbiter-calls.ts";
 import { openAskedScene } from "./arbiter-hooks-scene.ts";
-import { createRealSceneFiles, openScene, versionOf, type Scene } from "./arbiter-scene.ts";
+import {
+  createHost,
+  createRealSceneFiles,
+  createValueFiles,
+  openScene,
+  spawnChild,
+  startCoordinator,
+  versionOf,
+  type Scene,
+} from "./arbiter-scene.ts";
+
+/** Every file that a command changed is recorded. */
+const ALL_FOUND = { afterCommands: "all" } as const;
 
 /** Has `a` hold notes.md. */
 async function holdNotes(s: Scene) {
@@ -129,5 +145,129 @@ describe("two hard links", () => {
     await s.does(read(s, a, "notes.md"));
     expect(await s.does(write(s, a, { "notes.md": "of a\n" }))).toEqual({ kind: "granted" });
     expect(requireRefused(await s.ask(write(s, b, { "same.md": "of b\n" }))).sentence).toContain("hardlink:");
+  });
+});
+
+describe("a session whose own shell command changed a file since it saw it", () => {
+  const openWithCommands = async (): Promise<Scene> => {
+    const s = await openScene({ conflicts: ALL_FOUND });
+    s.put("notes.md", "v0\n");
+    return s;
+  };
+
+  it.each([
+    ["the same coordination", false, /changed by other since/u],
+    ["another coordination", true, /changed by step-1 of coordination co-1 since/u],
+  ])("is refused what a step of %s changed before the command", async (_, isForeign, sentence) => {
+    await using s = await openWithCommands();
+    await s.plan([
+      { stepId: "asker", priority: "low" },
+      { stepId: "other", priority: "high" },
+    ]);
+    const a = s.sessionOf("asker");
+    const b = isForeign ? await s.child("b", { trace: "trace-2" }) : s.sessionOf("other");
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(write(s, b, { "notes.md": "of b\n" }));
+    if (isForeign) await s.ends(b);
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, a, () => s.put("notes.md", "of b\nof a command\n")));
+    if (!isForeign) s.plans.end("other", { outcome: "completed", reply: "{}" });
+    await s.clock.advance(1_000);
+    expect(requireRefused(await s.does(write(s, a, { "notes.md": "a\n" }))).sentence).toMatch(sentence);
+    const priority = isForeign ? "normal" : "high";
+    expect(s.events("conflict.detected").at(-1)?.claims).toMatchObject([{ priority }, { priority: "low" }]);
+  });
+
+  it("is not refused what a step changed before the session saw the file", async () => {
+    await using s = await openWithCommands();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(write(s, b, { "notes.md": "of b\n" }));
+    await s.ends(b);
+    await s.does(read(s, a, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, a, () => s.put("notes.md", "of a command\n")));
+    expect(s.events("resource.changed")).toMatchObject([{ stepId: "step-2" }, { stepId: "step-1" }]);
+    expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
+  });
+
+  it("is not refused what it saw of a step in the moment of that change", async () => {
+    await using s = await openWithCommands();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(write(s, b, { "notes.md": "of b\n" }));
+    await s.ends(b);
+    await s.does(read(s, a, "notes.md"));
+    await s.does(createShellCall(s, a, () => s.put("notes.md", "of a command\n")));
+    expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
+  });
+
+  it("is not refused its own change where it made it as the owner of an earlier coordination", async () => {
+    await using s = await openWithCommands();
+    const a = await s.child("a");
+    await s.does(read(s, OWNER, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, OWNER, () => s.put("notes.md", "of a command\n")));
+    expect(s.events("resource.changed")).toMatchObject([{ stepId: "@owner" }]);
+    await s.ends(a);
+    await s.child("b", { trace: "trace-2" });
+    expect((await s.does(write(s, OWNER, { "notes.md": "o\n" }))).kind).toBe("granted");
+  });
+
+  it("is refused what a child changed before that in the earlier coordination", async () => {
+    await using s = await openWithCommands();
+    const a = await s.child("a");
+    for (const session of [OWNER, a]) await s.does(read(s, session, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(write(s, a, { "notes.md": "of a\n" }));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, OWNER, () => s.put("notes.md", "of a\nof a command\n")));
+    await s.ends(a);
+    await s.child("b", { trace: "trace-2" });
+    expect(requireRefused(await s.does(write(s, OWNER, { "notes.md": "o\n" }))).sentence).toContain(
+      "changed by step-1 of coordination co-1",
+    );
+  });
+
+  it("is refused what another owner changed", async () => {
+    await using s = await openWithCommands();
+    await s.child("a");
+    const other = "agent:main:other" as SessionKey;
+    await s.child("b", { trace: "trace-2", source: other });
+    for (const session of [OWNER, other]) await s.does(read(s, session, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, other, () => s.put("notes.md", "of a command\n")));
+    expect(requireRefused(await s.does(write(s, OWNER, { "notes.md": "o\n" }))).sentence).toContain(
+      "changed by @owner of coordination co-2",
+    );
+  });
+
+  it("is refused what the owner of the same key changed in another gateway", async () => {
+    const host = createHost();
+    const ledger = createMemoryLedger();
+    using files = createValueFiles();
+    files.put("notes.md", "v0\n");
+    const startGateway = async (name: string) => {
+      const store = ledger.open(host.clock);
+      const settings = { gateway: name };
+      const coordinator = startCoordinator({ store, host, files, name, settings, conflicts: ALL_FOUND });
+      await spawnChild(coordinator, host.observer, { task: name });
+      return {
+        coordinator,
+        makeCall: async (call: ToolCall): Promise<WriteAnswer> => {
+          const answer = await coordinator.arbiter.request(call);
+          call.tools(undefined);
+          await coordinator.arbiter.callEnded(call.callKey);
+          return answer;
+        },
+      };
+    };
+    const [first, second] = [await startGateway("p"), await startGateway("q")];
+    await first.makeCall(read(files, OWNER, "notes.md"));
+    await host.clock.advance(1_000);
+    await second.makeCall(createShellCall(files, OWNER, () => files.put("notes.md", "of a command\n")));
+    expect(
+      requireRefused(await first.makeCall(write(files, OWNER, { "notes.md": "o\n" }))).sentence,
+    ).toContain("changed by @owner of coordination q-1");
+    for (const { coordinator } of [first, second]) await coordinator.stop();
   });
 });

@@ -232,7 +232,41 @@ describe("a plugin that fails to rule", () => {
   });
 });
 
+describe("a call whose hook has waited for something else before", () => {
+  it.each([
+    ["gets its claim while the host waits for the hook", 5_000, "granted", 7_000],
+    ["gets none when the host's time for the hook is over", 8_000, "refused", 9_900],
+  ] as const)("%s", async (_name, waitedMs, kind, askedMs) => {
+    const hooks = createPlugin(
+      () =>
+        new Promise((resolve) => {
+          s.clock.wakeAt((s.clock.now() + askedMs) as EpochMs, () => resolve(awardRequester()));
+        }),
+    );
+    const { s, b } = await openContendedScene(hooks);
+    await using _ = s;
+    const hookBeganAtMs = (s.clock.now() - waitedMs) as EpochMs;
+    const answer = s.ask({ ...write(s, b, { "notes.md": "b" }), hookBeganAtMs });
+    await s.clock.advance(askedMs);
+    expect((await answer).kind).toBe(kind);
+    expect(await s.holders("notes.md")).toEqual([kind === "granted" ? "co-1/step-2" : "co-1/step-1"]);
+  });
+});
+
 describe("while a plugin is asked", () => {
+  it("the call may be cancelled, and gets no claim", async () => {
+    const ruling = Promise.withResolvers<ContestAnswer>();
+    const { s, b } = await openContendedScene(createPlugin(() => ruling.promise));
+    await using _ = s;
+    const call = write(s, b, { "notes.md": "b" });
+    const answer = s.ask(call);
+    await s.clock.advance(1_000);
+    await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    ruling.resolve(awardRequester());
+    requireRefused(await answer);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
+  });
+
   it("calls of other sessions are ruled on, and what they claim elsewhere is no news to it", async () => {
     const ruling = Promise.withResolvers<ContestAnswer>();
     const hooks = createPlugin(() => ruling.promise);

@@ -196,6 +196,52 @@ describe("a change of a file that somebody outside has changed since", () => {
   });
 });
 
+describe("a session that changed a part of a file which it never saw", () => {
+  it("is refused the whole file where somebody of another coordination changed it before", async () => {
+    await using s = await start();
+    const a = await s.child("a");
+    const b = await s.child("b", { trace: "trace-2" });
+    await s.clock.advance(1_000);
+    await s.does(write(s, b, { "notes.md": "of b\n" }));
+    await s.ends(b);
+    expect((await s.does(edit(s, a, ["notes.md", "of", "by"]))).kind).toBe("granted");
+    const answer = requireRefused(await s.does(write(s, a, { "notes.md": "of a\n" })));
+    expect(answer.sentence).toContain("changed by step-1 of coordination co-2");
+    await s.does(read(s, a, "notes.md"));
+    expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe("granted");
+  });
+
+  it("is told of the newest change of another, whoever made it", async () => {
+    await using s = await start();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const other of [
+      await s.child("c", { trace: "trace-2" }),
+      b,
+      await s.child("d", { trace: "trace-3" }),
+    ]) {
+      await s.clock.advance(1_000);
+      await s.does(read(s, other, "notes.md"));
+      await s.does(write(s, other, { "notes.md": `${s.text("notes.md")}of ${other}\n` }));
+      await s.ends(other);
+    }
+    expect((await s.does(edit(s, a, ["notes.md", "v0", "v1"]))).kind).toBe("granted");
+    expect(requireRefused(await s.does(write(s, a, { "notes.md": "a\n" }))).sentence).toContain(
+      "changed by step-1 of coordination co-3 ",
+    );
+  });
+
+  it("is not refused for what another coordination changed before the session began", async () => {
+    await using s = await start();
+    const b = await s.child("b", { trace: "trace-2" });
+    await s.does(write(s, b, { "notes.md": "of b\n" }));
+    await s.ends(b);
+    await s.clock.advance(1_000);
+    const a = await s.child("a");
+    await s.does(edit(s, a, ["notes.md", "of", "by"]));
+    expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe("granted");
+  });
+});
+
 describe("a call that changes a part of a file first and replaces the whole then", () => {
   it("is refused what another changed that its session never saw", async () => {
     await using s = await start();

@@ -40,6 +40,7 @@ describe("what sessions have seen", () => {
 });
 
 describe("calls under way", () => {
+  const END = { hasFailed: true, atMs: timeAt(5) };
   const call = (key: string, resource: string, token = 1): CallUnderWay => ({
     callKey: key,
     tool: "write",
@@ -65,8 +66,8 @@ describe("calls under way", () => {
     const underWay = createWritesUnderWay();
     let woken = 0;
     underWay.begin(call("a", "file:/a"));
-    const takenCall = underWay.take("a");
-    expect(underWay.take("a")).toBeUndefined();
+    const takenCall = underWay.take("a", END);
+    expect(underWay.take("a", END)).toBeUndefined();
     expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))).toBeDefined();
     underWay.onFree(() => (woken += 1));
     const cancel = underWay.onFree(() => (woken += 100));
@@ -86,25 +87,57 @@ describe("calls under way", () => {
     expect([woken, underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))?.callKey]).toEqual([0, "a"]);
     underWay.freed([7]);
     expect([woken, underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))]).toEqual([1, undefined]);
-    expect(underWay.take("a")?.callKey).toBe("a");
+    expect(underWay.take("a", END)?.callKey).toBe("a");
   });
 
   it("whose end was told before they began do not begin, once, and are in nobody's way", () => {
     const underWay = createWritesUnderWay();
-    expect(underWay.take("a")).toBeUndefined();
-    expect(underWay.begin(call("a", "file:/a"))).toBe(false);
+    expect(underWay.take("a", END)).toBeUndefined();
+    expect(underWay.hasEnded("a")).toBe(true);
+    expect(underWay.begin(call("a", "file:/a"))).toEqual(END);
+    expect(underWay.hasEnded("a")).toBe(false);
     expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))).toBeUndefined();
     expect(underWay.ofOwn(nameSession("a"), "file:/a", timeAt(1))).toBeUndefined();
-    expect(underWay.begin(call("a", "file:/a"))).toBe(true);
+    expect(underWay.begin(call("a", "file:/a"))).toBeUndefined();
     expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))?.callKey).toBe("a");
   });
 
   it("whose end was told too early are remembered by number, the newest", () => {
     const underWay = createWritesUnderWay();
-    for (let index = 0; index <= 1_000; index += 1) underWay.take(`n${index}`);
-    expect(underWay.begin(call("n0", "file:/a"))).toBe(true);
-    expect(underWay.begin(call("n1", "file:/a"))).toBe(false);
-    expect(underWay.begin(call("n1000", "file:/a"))).toBe(false);
+    for (let index = 0; index <= 1_000; index += 1) underWay.take(`n${index}`, END);
+    expect(["n0", "n1", "n1000"].map((key) => underWay.hasEnded(key))).toEqual([false, true, true]);
+  });
+
+  it("whose id was used before begin, unless their own end was told before", () => {
+    const underWay = createWritesUnderWay();
+    underWay.take("a", END);
+    underWay.forgetEnd("a", timeAt(4));
+    expect(underWay.hasEnded("a")).toBe(true);
+    underWay.forgetEnd("a", timeAt(5));
+    expect(underWay.begin(call("a", "file:/a"))).toBeUndefined();
+  });
+
+  it("are commands beside each other where their times overlap, also those that have ended", () => {
+    const underWay = createWritesUnderWay();
+    const createCommand = (session: string, ms: number): CallUnderWay => ({
+      ...call(session, "file:/a"),
+      callKey: `${session} at ${ms}`,
+      atMs: timeAt(ms),
+      mayTouchAnything: true,
+    });
+    const listBeside = (ms: number) =>
+      underWay.listCommandersBeside(createCommand("a", ms)).map(({ session }) => session);
+    underWay.begin(call("write", "file:/a"));
+    for (const session of ["a", "b", "c"]) underWay.begin(createCommand(session, 1));
+    for (const session of ["a", "b"]) underWay.take(`${session} at 1`, { hasFailed: false, atMs: timeAt(5) });
+    expect(listBeside(5)).toEqual([nameSession("c"), nameSession("b")]);
+    expect(listBeside(6)).toEqual([nameSession("c")]);
+    expect(listBeside(60 * 60_000)).toEqual([]);
+    for (let index = 0; index < 1_000; index += 1) {
+      underWay.begin(createCommand(`n${index}`, 1));
+      underWay.take(`n${index} at 1`, { hasFailed: false, atMs: timeAt(5) });
+    }
+    expect(listBeside(5)).not.toContain(nameSession("b"));
   });
 
   it("whose end nobody tells are forgotten in time, and by number", () => {
@@ -114,7 +147,7 @@ describe("calls under way", () => {
     expect(underWay.ofOthers(nameSession("b"), "file:/a", hour)).toBeUndefined();
     expect(underWay.ofOwn(nameSession("a"), "file:/a", hour)).toBeUndefined();
     for (let index = 0; index < 10_000; index += 1) underWay.begin(call(`n${index}`, "file:/n"));
-    expect(underWay.take("a")).toBeUndefined();
-    expect(underWay.take("n9999")).toBeDefined();
+    expect(underWay.take("a", END)).toBeUndefined();
+    expect(underWay.take("n9999", END)).toBeDefined();
   });
 });

@@ -273,6 +273,17 @@ describe("while the ledger is busy", () => {
   });
 });
 
+describe("a call whose id was used before in its run", () => {
+  it("is followed to its end, also where the end of the earlier one was told and nothing came of it", async () => {
+    await using s = await openScene();
+    const a = await s.child("a");
+    const call = write(s, a, { "notes.md": "a\n" });
+    await s.coordinator.arbiter.callEnded(call.callKey, FAILED);
+    expect((await s.does(call)).kind).toBe("granted");
+    expect(s.events("resource.changed")).toMatchObject([{ version: versionOf("a\n") }]);
+  });
+});
+
 describe("what nobody can look at", () => {
   it("is refused, also where calls are allowed that may change anything", async () => {
     await using s = await openScene({ conflicts: { unknownWrites: "allow" } });

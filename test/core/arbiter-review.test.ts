@@ -270,6 +270,7 @@ describe("a call of which nobody can say what it changes", () => {
           files: {
             locate: (path) => Promise.resolve(path.includes("\0") ? undefined : `file:/repo/${path}`),
             look: () => Promise.resolve({ kind: "absent", version: "absent" }),
+            spelledName: () => Promise.resolve(undefined),
             sharedName: () => Promise.resolve(undefined),
             stamp: () => Promise.resolve("absent"),
             findChanged: () => Promise.resolve({ paths: [], isWhole: true }),

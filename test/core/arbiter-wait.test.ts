@@ -165,6 +165,72 @@ describe("a call that waits for a lease", () => {
   });
 });
 
+describe("a call that is cancelled", () => {
+  const CANCELLED = { hasFailed: true };
+
+  it("while it waits gets no claim, and leaves no conflict behind", async () => {
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
+    await using _ = s;
+    const cancelled = write(s, b, { "notes.md": "b" });
+    const call = await askScene(s, cancelled);
+    await s.coordinator.arbiter.callEnded(cancelled.callKey, CANCELLED);
+    await s.ends(a);
+    await waitUntilSettled();
+    expect(requireRefused(await call.answer).sentence).toContain("has ended");
+    expect(await s.holders("notes.md")).toEqual([]);
+    expect(s.events("conflict.detected")).toEqual([]);
+  });
+
+  it("before its hook came to ask gets no claim", async () => {
+    await using s = await openScene();
+    const b = await s.child("b");
+    const hookBeganAtMs = s.clock.now();
+    const call = { ...write(s, b, { "notes.md": "b" }), hookBeganAtMs };
+    await s.clock.advance(1_000);
+    await s.coordinator.arbiter.callEnded(call.callKey, CANCELLED);
+    requireRefused(await s.ask(call));
+    expect(await s.holders("notes.md")).toEqual([]);
+  });
+
+  it("may be made again under the same id", async () => {
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
+    await using _ = s;
+    const again = write(s, b, { "notes.md": "b" });
+    const call = await askScene(s, again);
+    await s.coordinator.arbiter.callEnded(again.callKey, CANCELLED);
+    await s.ends(a);
+    requireRefused(await call.answer);
+    await s.clock.advance(1);
+    expect((await s.does({ ...again, hookBeganAtMs: s.clock.now() })).kind).toBe("granted");
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-2"]);
+    expect(s.events("resource.changed")).toHaveLength(2);
+  });
+
+  it("while its claim is being recorded gives the claim back", async () => {
+    const recording = Promise.withResolvers<undefined>();
+    let isSlow = false;
+    await using s = await openScene({
+      wrap: (inner) => ({
+        ...inner,
+        append: async (request) => {
+          if (isSlow) await recording.promise;
+          return inner.append(request);
+        },
+      }),
+    });
+    const b = await s.child("b");
+    isSlow = true;
+    const cancelled = write(s, b, { "notes.md": "b" });
+    const call = await askScene(s, cancelled);
+    for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
+    await s.coordinator.arbiter.callEnded(cancelled.callKey, CANCELLED);
+    recording.resolve(undefined);
+    await call.answer;
+    expect(s.events("claim.released")).toMatchObject([{ because: "unused" }]);
+    expect(await s.holders("notes.md")).toEqual([]);
+  });
+});
+
 describe("a call that somebody else's call is in the way of", () => {
   it("waits for its end and is ruled on by what it left", async () => {
     await using s = await openScene();

@@ -43,7 +43,7 @@ function assessContest({ against, strategy = "owner_wins", cause = "overlap", ..
   const contest = { strategy, cause, from, claims: [...against, me] } as const;
   const holders = against.filter(({ expiresAtMs }) => expiresAtMs !== undefined);
   return {
-    target: { resource, index: 0, propose: undefined, replaces: true },
+    target: { resource, names: [resource], aliases: [], index: 0, propose: undefined, replaces: true },
     request: { resource, token: 9, expiresAtMs: UNTIL, contest },
     ruling: arbitrate(contestOf(me.stepId, contest)),
     holders: holders.map(({ stepId, claimedSequence: token }) => ({

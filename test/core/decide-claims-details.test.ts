@@ -126,6 +126,17 @@ describe("a claim", () => {
     ]);
     expect(tokensOf(scene)).toEqual([2, 3]);
   });
+
+  it("may come later than the conflict that it is won by, which is recorded with the losers' ends", () => {
+    const scene = openAtWork(2, HELD_BY_2);
+    const contest = createContest([createContestant(1, 4, { declared: true }), createHolder(2, 3)]);
+    const wins = { ...request(1, createAsk(NOTES, 4, { contest })), claimsLater: true as const };
+    expect(describeDecision(scene.when(wins))).toEqual([
+      ...["conflict.detected", "conflict.resolved", "claim.released"],
+    ]);
+    expect(describeDecision(scene.when(request(1, createAsk(NOTES, 4))))).toEqual(["claim.acquired"]);
+    expect(tokensOf(scene)).toEqual([4]);
+  });
 });
 
 describe("a conflict that is one of several", () => {

@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isMatchingPattern } from "../../src/agents/coordination/arbitration/matches-pattern.ts";
+import {
+  isMatchingPattern,
+  splitRootedPattern,
+} from "../../src/agents/coordination/arbitration/matches-pattern.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 5_000);
 /** Well above what the product of both lengths takes, and far below what backtracking would. */
@@ -89,6 +92,36 @@ describe("a pattern", () => {
   ])("%s does not fit %s", (pattern, resource) => {
     expect(isMatchingPattern(resource, pattern)).toBe(false);
   });
+});
+
+describe("the beginning of a pattern, before its first wildcard", () => {
+  it.each([
+    ["/repo/a.md", "/repo/a.md", []],
+    ["file:/repo/a.md", "/repo/a.md", []],
+    ["/repo/src/**/*.ts", "/repo/src", ["**", "*.ts"]],
+    ["/repo/v?/a.md", "/repo", ["v?", "a.md"]],
+    ["/repo/", "/repo/", []],
+    ["/**/a.md", "/", ["**", "a.md"]],
+    ["/", "/", []],
+    ["C:/repo/*.md", "C:/repo", ["*.md"]],
+  ])("of %s is %s", (pattern, root, rest) => {
+    expect(splitRootedPattern(pattern)).toEqual({ root, rest });
+  });
+
+  it("is of the machine that the pattern names", () => {
+    expect(splitRootedPattern("file:@build-1:/srv/*")).toEqual({
+      machine: "build-1",
+      root: "/srv",
+      rest: ["*"],
+    });
+  });
+
+  it.each(["repo/a.md", "**/a.md", "", "file:", "file:a.md", "queue:/mail", "x/c:/repo"])(
+    "is none of %j, which does not begin at a root",
+    (pattern) => {
+      expect(splitRootedPattern(pattern)).toBeUndefined();
+    },
+  );
 });
 
 /** The same rules in the plainest form, which may take forever. */

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   chooseStrategy,
+  chooseStrategyForNames,
   type OperatorPolicy,
 } from "../../src/agents/coordination/arbitration/strategy-for.ts";
 import {
@@ -134,6 +135,83 @@ describe("which strategy holds", () => {
   it.each(CASES)("where $when", ({ operator, plan, holds }) => {
     const { strategy, from } = chooseStrategy(NOTES, { operator, ...(plan && { plan }) });
     expect(`${strategy} ${from}`).toBe(holds);
+  });
+});
+
+const ALIAS = "file:/link/notes.md";
+
+interface NamesCase {
+  readonly when: string;
+  readonly operator: OperatorPolicy;
+  readonly plan?: ArbiterPolicy;
+  readonly names?: readonly string[];
+  /** `strategy from`. */
+  readonly holds: string;
+}
+
+const NAMES_CASES: readonly NamesCase[] = [
+  {
+    when: "no pattern is of the alias, that of the name holds",
+    operator: createPolicy("merge_if_safe", createOverride("/repo", "priority_wins")),
+    holds: "priority_wins operator",
+  },
+  {
+    when: "a high-risk pattern is of the alias, it is for people",
+    operator: createPolicy("owner_wins", {
+      ...createOverride("/repo", "manual_review"),
+      ...createHighRisk("/link"),
+    }),
+    holds: "manual_review high_risk",
+  },
+  {
+    when: "the plan has a high-risk pattern of the alias, that comes before the operator's exceptions",
+    operator: createPolicy("owner_wins", createOverride("*.md", "priority_wins")),
+    plan: createHighRisk("/link"),
+    holds: "manual_review high_risk",
+  },
+  {
+    when: "the operator's exception for the alias is stricter, it holds",
+    operator: createPolicy("owner_wins", createOverride("/link", "merge_if_safe")),
+    holds: "merge_if_safe operator",
+  },
+  {
+    when: "the operator's exception for the alias is looser, it does not hold",
+    operator: createPolicy("owner_wins", createOverride("/link", "priority_wins")),
+    holds: "owner_wins default",
+  },
+  {
+    when: "the plan's exception for the alias is stricter, it holds",
+    operator: createPolicy("priority_wins"),
+    plan: createPolicy("priority_wins", createOverride("/link", "owner_wins")),
+    holds: "owner_wins plan",
+  },
+  {
+    when: "the operator makes an exception for the name, the plan's for the alias does not hold",
+    operator: createPolicy("owner_wins", createOverride("/repo", "priority_wins")),
+    plan: createOverride("/link", "manual_review"),
+    holds: "priority_wins operator",
+  },
+  {
+    when: "the operator's default is people, the plan's exception for the alias does not hold",
+    operator: createPolicy("manual_review"),
+    plan: createOverride("/link", "priority_wins"),
+    holds: "manual_review default",
+  },
+  {
+    when: "one of several names has a looser exception, the strictest one holds",
+    operator: createPolicy("owner_wins", createOverride("/repo", "priority_wins")),
+    names: [NOTES, "file:/other/notes.md"],
+    holds: "owner_wins default",
+  },
+];
+
+describe("which strategy holds for a resource that has an alias", () => {
+  it.each(NAMES_CASES)("where $when", ({ operator, plan, names = [NOTES], holds }) => {
+    for (const ordered of [names, names.toReversed()]) {
+      const ruled = { names: ordered, aliases: [ALIAS] };
+      const { strategy, from } = chooseStrategyForNames(ruled, { operator, ...(plan && { plan }) });
+      expect(`${strategy} ${from}`).toBe(holds);
+    }
   });
 });
 

@@ -38,8 +38,8 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "losers-keep-claims",
     file: `${DISPATCH}/decide-claims.ts`,
-    find: "...draftPreemptions(state, ruled), ",
-    replace: "",
+    find: "return [...conflictFacts, ...draftPreemptions(state, ruled)];",
+    replace: "return conflictFacts;",
     breaks: "A2: who lost a resource still holds it",
   },
   {

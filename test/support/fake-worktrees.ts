@@ -47,6 +47,7 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
   const fake: FakeWorktrees = {
     files: {
       locate: (path) => Promise.resolve(`file:${path}`),
+      spelledName: (path) => Promise.resolve(`file:${path}`),
       look: (resource) => {
         const text = folder.get(resource.slice(`file:${REPOSITORY}/`.length));
         if (text === undefined) return Promise.resolve({ kind: "absent", version: "absent" });

@@ -22,6 +22,7 @@ export function createValueFiles(): SceneFiles {
     folder,
     files: {
       locate: (path, from) => Promise.resolve(`file:${posix.resolve(from, path)}`),
+      spelledName: (path, from) => Promise.resolve(`file:${posix.resolve(from, path)}`),
       look: (resource) => {
         const path = resource.slice("file:".length);
         const text = texts.get(path);

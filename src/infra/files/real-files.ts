@@ -28,14 +28,21 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
     const file = parseFile(resource);
     return file?.machine === machine ? file?.path : undefined;
   };
+  const nameInBounds = (name: string): string | undefined => {
+    const resource = nameFile(name, machine);
+    return resource.length <= BOUNDS.resourceCharsMax ? resource : undefined;
+  };
   return {
     ...(machine !== undefined && { machine }),
     locate: async (path, folder) => {
       const absolute = resolveAbsolutePath(calls, path, folder);
       const name = absolute === undefined ? undefined : await findName(calls, letters, absolute);
-      if (name === undefined) return undefined;
-      const resource = nameFile(name, machine);
-      return resource.length <= BOUNDS.resourceCharsMax ? resource : undefined;
+      return name === undefined ? undefined : nameInBounds(name);
+    },
+    spelledName: (path, folder) => {
+      const absolute = resolveAbsolutePath(calls, path, folder);
+      const spelled = absolute === undefined ? undefined : formatPath(calls, absolute);
+      return Promise.resolve(spelled === undefined ? undefined : nameInBounds(spelled));
     },
     look: (resource) => {
       const path = pathOf(resource);
@@ -79,6 +86,11 @@ function resolveAbsolutePath({ path: paths }: FileCalls, path: string, folder: s
   if (!paths.isAbsolute(path) && !paths.isAbsolute(folder)) return undefined;
   // Half a surrogate pair reaches the file system as U+FFFD.
   return paths.resolve(folder, path).toWellFormed();
+}
+
+function formatPath(calls: FileCalls, path: string): string {
+  const { root } = calls.path.parse(path);
+  return normalizeRootName(calls, root) + path.slice(root.length).replaceAll(calls.path.sep, "/");
 }
 
 async function findName(calls: FileCalls, letters: LetterCase, path: string): Promise<string | undefined> {

@@ -28,6 +28,32 @@ export function isMatchingPattern(resource: string, pattern: string): boolean {
   );
 }
 
+/** A pattern of files that begins at a root. */
+export interface RootedPattern {
+  /** Absent: of every machine. */
+  readonly machine?: string;
+  /** The path before the first name with a wildcard. */
+  readonly root: string;
+  /** The names from there on. */
+  readonly rest: readonly string[];
+}
+
+/** Splits a pattern before its first name with a wildcard; `undefined` for one that does not begin at a root. */
+export function splitRootedPattern(pattern: string): RootedPattern | undefined {
+  const file = parsePath(pattern);
+  if (!file || !/^(?:[a-z]:)?\//iu.test(file.path)) return undefined;
+  const names = file.path.split("/");
+  const wildcardAt = names.findIndex((name) => /[*?]/u.test(name));
+  const rootLength = wildcardAt < 0 ? names.length : wildcardAt;
+  const rest = names.slice(rootLength);
+  const root = names.slice(0, rootLength).join("/");
+  return {
+    ...(file.machine !== undefined && { machine: file.machine }),
+    root: root === "" ? "/" : root,
+    rest,
+  };
+}
+
 function foldCase(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }

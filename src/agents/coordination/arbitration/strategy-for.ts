@@ -16,16 +16,26 @@ export interface Policies {
  * Leaves a resource that is high-risk for the operator or the plan to people. Then the operator's exceptions count before the plan's, and
  * the plan's default before the operator's, but no plan loosens an operator's `manual_review`.
  */
-export function chooseStrategy(resource: string, { operator, plan }: Policies): AppliedStrategy {
+export function chooseStrategy(resource: string, policies: Policies): AppliedStrategy {
+  const { operator, plan } = policies;
+  const chosen = chooseByPattern(resource, policies);
+  if (chosen) return chosen;
+  return plan?.strategy === undefined || operator.strategy === "manual_review"
+    ? { strategy: operator.strategy, from: "default" }
+    : { strategy: plan.strategy, from: "plan" };
+}
+
+/** `undefined` where no pattern of the policies decides about the resource. */
+function chooseByPattern(resource: string, { operator, plan }: Policies): AppliedStrategy | undefined {
   const isHighRisk = [...(operator.highRisk ?? []), ...(plan?.highRisk ?? [])].some((pattern) =>
     isMatchingPattern(resource, pattern),
   );
   if (isHighRisk) return { strategy: "manual_review", from: "high_risk" };
   const exception = findOverride(operator, resource);
   if (exception) return { strategy: exception, from: "operator" };
-  const planned = plan && (findOverride(plan, resource) ?? plan.strategy);
+  const planned = plan && findOverride(plan, resource);
   return planned === undefined || operator.strategy === "manual_review"
-    ? { strategy: operator.strategy, from: "default" }
+    ? undefined
     : { strategy: planned, from: "plan" };
 }
 
@@ -37,20 +47,25 @@ const STRICTEST: readonly ConflictStrategy[] = [
   "priority_wins",
 ];
 
+/** The names of a resource that its strategy depends on. */
+export interface RuledNames {
+  /** The names that a call changes it by, at least one. */
+  readonly names: readonly string[];
+  /** Names that count only where a pattern is of them: by way of links, and the one that all hard links of a file share. */
+  readonly aliases: readonly string[];
+}
+
 /**
- * Chooses the strategy for what several names of one file share: the strictest one that holds for any of the names. The shared name
- * counts where a pattern of the operator or a high-risk one is of it itself.
+ * Chooses the strategy for a resource of several names: the strictest one that holds for any of them. The plan's exception for an alias
+ * does not count where the operator makes one for a name.
  */
-export function chooseStrategyForNames(
-  shared: string,
-  names: readonly string[],
-  policies: Policies,
-): AppliedStrategy {
-  const applied = chooseStrategy(shared, policies);
-  const isNamed = applied.from === "high_risk" || applied.from === "operator";
-  const [first, ...others] = names.map((name) => chooseStrategy(name, policies));
-  if (!first) return applied;
-  return [...others, ...(isNamed ? [applied] : [])].reduce(pickStricter, first);
+export function chooseStrategyForNames({ names, aliases }: RuledNames, policies: Policies): AppliedStrategy {
+  const applied = names.map((name) => chooseStrategy(name, policies));
+  const isOperators = applied.some(({ from }) => from === "operator");
+  const appliedToAliases = aliases
+    .flatMap((alias) => chooseByPattern(alias, policies) ?? [])
+    .filter(({ from }) => from !== "plan" || !isOperators);
+  return [...applied, ...appliedToAliases].reduce(pickStricter);
 }
 
 function pickStricter(one: AppliedStrategy, other: AppliedStrategy): AppliedStrategy {

@@ -303,6 +303,8 @@ export interface RequestResources {
   readonly type: "requestResources";
   readonly stepId: StepId;
   readonly requests: readonly ResourceRequest[];
+  /** Records the conflicts that are won, and claims nothing yet: the claims of other coordinations have to end first. */
+  readonly claimsLater?: true;
 }
 
 /** Everything that the ruling on one resource follows from (A1), as the ledger has it. */

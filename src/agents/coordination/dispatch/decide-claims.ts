@@ -70,7 +70,10 @@ function requestResources(state: OpenCoordination, command: RequestResources, no
   if (!isHeldUp && requests.some(({ expiresAtMs }) => expiresAtMs <= now)) return refuseLapsedLease();
   const facts = isHeldUp
     ? draftRefusals(state, stepId, { ruled, now })
-    : draftGrants(state, stepId, { ruled, now });
+    : [
+        ...draftWins(state, stepId, { ruled, now }),
+        ...(command.claimsLater ? [] : draftClaims(state, stepId, { ruled, now })),
+      ];
   return facts.length > 0 ? accept(facts, stepId) : { kind: "replay", stepId };
 }
 
@@ -134,8 +137,8 @@ interface RuledRequests {
   readonly now: EpochMs;
 }
 
-/** Drafts a full grant: first the conflicts that were won, then the claims that end, then the claims of the requester. */
-function draftGrants(state: OpenCoordination, stepId: StepId, { ruled, now }: RuledRequests): FactDraft[] {
+/** Drafts what comes before the claims of a requester that is granted all: the conflicts that it won, then the claims that end. */
+function draftWins(state: OpenCoordination, stepId: StepId, { ruled, now }: RuledRequests): FactDraft[] {
   let conflicts = state.conflicts.length;
   const conflictFacts = ruled.flatMap(({ request, ruling }) => {
     if (!isContested(request) || ruling?.kind !== "granted") return [];
@@ -146,7 +149,7 @@ function draftGrants(state: OpenCoordination, stepId: StepId, { ruled, now }: Ru
       draftResolution(conflictId, request.contest, ruling),
     ];
   });
-  return [...conflictFacts, ...draftPreemptions(state, ruled), ...draftClaims(state, stepId, { ruled, now })];
+  return [...conflictFacts, ...draftPreemptions(state, ruled)];
 }
 
 /** Drafts the claims of the requester. A claim on a folder covers several requests and is renewed once. */

@@ -13,6 +13,11 @@ export interface ResourceFiles {
    * not one, or a name longer than `BOUNDS.resourceCharsMax`.
    */
   locate(path: string, folder: string): Promise<string | undefined>;
+  /**
+   * Returns the name of a path as it is written, in the form of `locate`, but no link is followed. `undefined` for what is no path, and
+   * for a longer name.
+   */
+  spelledName(path: string, folder: string): Promise<string | undefined>;
   /** Returns the present version of a resource of `locate`. A file that cannot be read, or is on another machine, is `unreadable`. */
   look(resource: string): Promise<FileLook>;
   /**

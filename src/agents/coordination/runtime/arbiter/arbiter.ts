@@ -28,6 +28,7 @@ import { claimApproved } from "./claim-over.ts";
 import {
   describeGivenUpAttempt,
   describeHeldResource,
+  describeEndedCall,
   describeLatePlugins,
   describeCallUnderWay,
   describeUndetermined,
@@ -38,14 +39,14 @@ import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.t
 import { createKnownVersions } from "./known-versions.ts";
 import { locateTargets, looksOf } from "./locate-targets.ts";
 import { createParticipants, type Participant, type Standing } from "./participants.ts";
-import { createPluginRulings, PLUGINS_MS, type PluginRulings } from "./plugin-rulings.ts";
+import { createPluginRulings, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { isAlwaysClosed, ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
 import { recordCommandChanges } from "./command-changes.ts";
-import { recordChanges, recordRest, type Ending } from "./record-changes.ts";
-import { createWritesUnderWay, type Looked } from "./writes-under-way.ts";
+import { recordChanges, recordRest } from "./record-changes.ts";
+import { createWritesUnderWay, type Ending, type Looked } from "./writes-under-way.ts";
 
 /** How long a call waits for another one that writes the same thing. */
 const UNDER_WAY_WAIT_MS = 2_000;
@@ -114,6 +115,8 @@ async function claimSoon(arbiter: Arbitration, runId: CoordinationId): Promise<v
 }
 
 async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+  // Providers use the ids of calls again.
+  arbiter.underWay.forgetEnd(call.callKey, call.hookBeganAtMs ?? arbiter.clock.now());
   const standing = await arbiter.participants.standingOf(call.session);
   switch (standing.kind) {
     case "none":
@@ -186,8 +189,8 @@ interface Request {
   readonly looks: readonly Looked[];
 }
 
-/** A plugin that kept the thread has used up the host's time: then the answer must not wait for anything. */
-const LATEST_MS = PLUGINS_MS + 1_000;
+/** The host waits 18 s for a hook. A plugin that kept the thread has used them up: then the answer must not wait for anything. */
+const LATEST_MS = 17_000;
 
 /** Rules again when plugins have been asked, or what stood in the way has ended, as long as there is time. */
 async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
@@ -200,7 +203,8 @@ async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<W
     );
     if ("isUnasked" in answer) {
       await plugins.ask(participant);
-      if (arbiter.clock.now() > addMs(beganAtMs, LATEST_MS)) return refuseForTimeout(arbiter, participant);
+      if (arbiter.clock.now() > addMs(call.hookBeganAtMs ?? beganAtMs, LATEST_MS))
+        return refuseForTimeout(arbiter, participant);
     } else if ("waitUntilMs" in answer) await oneOf(arbiter, answer.waitUntilMs);
     else return answer;
   }
@@ -236,6 +240,9 @@ async function ruleOnce(
   { beganAtMs, plugins }: { readonly beganAtMs: EpochMs; readonly plugins: PluginRulings },
 ): Promise<WriteAnswer | Later | Unasked> {
   await recordRest(arbiter);
+  // Whoever made it waits no more.
+  if (arbiter.underWay.hasEnded(ruleRequest.call.callKey))
+    return { kind: "refused", sentence: describeEndedCall() };
   const standing = await findStanding(arbiter, ruleRequest.call.session);
   if (standing.kind !== "participant")
     return { kind: "refused", sentence: describeGivenUpAttempt(ruleRequest.participant.stepId) };
@@ -313,7 +320,8 @@ async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAn
 
 /** Records what a call left behind. A call that was not run leaves nothing. */
 async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: Ending): Promise<void> {
-  const call = arbiter.underWay.take(callKey);
+  const { hasFailed } = ending;
+  const call = arbiter.underWay.take(callKey, { hasFailed, atMs: arbiter.clock.now() });
   if (!call) return;
   try {
     await recordChanges(arbiter, call, ending);

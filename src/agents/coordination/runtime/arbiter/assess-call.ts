@@ -12,6 +12,7 @@ import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import { isForPeople } from "./conflict-sentence.ts";
 import { findOpposition, type Opposition, type OppositionDependencies } from "./find-opposition.ts";
+import { locatePolicies } from "./locate-policies.ts";
 import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Contested, PluginRulings } from "./plugin-rulings.ts";
@@ -31,6 +32,7 @@ export async function assessCall(
   participant: Participant,
   { targets, plugins }: { readonly targets: readonly LocatedTarget[]; readonly plugins: PluginRulings },
 ): Promise<Assessed[]> {
+  if (targets.length === 0) return [];
   const policies = await policiesOf(dependencies, participant);
   const assessed: Assessed[] = [];
   for (const target of targets) {
@@ -78,9 +80,10 @@ function withoutMerge(dependencies: AssessDependencies, participant: Participant
 }
 
 async function policiesOf(dependencies: AssessDependencies, { state }: Participant): Promise<Policies> {
-  const operator = dependencies.conflicts;
-  if (!state.plan) return { operator };
-  return { operator, plan: (await dependencies.plans.graphOf(state)).graph.conflictPolicy };
+  const { conflicts: operator, files } = dependencies;
+  if (!state.plan) return locatePolicies(files, { operator });
+  const { graph } = await dependencies.plans.graphOf(state);
+  return locatePolicies(files, { operator, plan: graph.conflictPolicy });
 }
 
 interface About {
@@ -108,7 +111,7 @@ async function assess(dependencies: AssessDependencies, about: About): Promise<A
     isUnderWay,
     now,
   });
-  const applied = chooseStrategyForNames(resource, target.ruledAs ?? [], policies);
+  const applied = chooseStrategyForNames(target, policies);
   const { holders, delegated } = found;
   const request = requestOf(dependencies, { participant, resource, found, look, fresh, now });
   const common = {

@@ -4,14 +4,13 @@ import type { ContentInput } from "../../ports/content-store.ts";
 import type { ResourceRequest } from "../../contracts/commands.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Ruling } from "../../arbitration/arbitrate.ts";
+import type { RuledNames } from "../../arbitration/strategy-for.ts";
 import type { MergedFile, WriteTarget } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
 
 /** A target that is known by its resource, with its place in the call. */
-export interface LocatedTarget {
+export interface LocatedTarget extends RuledNames {
   readonly resource: string;
-  /** For the name that hard links share: the names that the call gives the file. Patterns are of these. */
-  readonly ruledAs?: readonly string[];
   readonly index: number;
   /** The places of further targets that are the same resource by another path. */
   readonly others?: readonly number[];

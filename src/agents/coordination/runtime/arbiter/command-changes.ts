@@ -2,7 +2,8 @@
  * Owns: what a command changed without saying so: files that others hold, and, where the operator wants it, all files below its
  * folder. It is found when the command has ended, by what is different then; nothing is prevented.
  *
- * A change that the ledger knows of another, or that a call of another may be making just now, is taken for theirs.
+ * A change that the ledger knows of another, or that a call of another may be making just now, is taken for theirs. So is one that
+ * may be of a command of the holder's, or of a step that works for the holder, that ran at the same time.
  */
 import type { Contestant } from "../../contracts/arbitration.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
@@ -145,16 +146,35 @@ async function findOtherChanges(
   return { changes, isWhole };
 }
 
-/** True where another step changed it meanwhile, or may be about to. */
-async function mayBeOfOthers(
-  arbiter: Arbitration,
-  { participant: { session, runId, stepId }, atMs }: CallUnderWay,
-  resource: string,
-): Promise<boolean> {
+/** True where another step changed it meanwhile, or may have. */
+async function mayBeOfOthers(arbiter: Arbitration, call: CallUnderWay, resource: string): Promise<boolean> {
+  const {
+    participant: { session, runId, stepId },
+    atMs,
+  } = call;
   if (arbiter.underWay.ofOthers(session, resource, arbiter.clock.now())) return true;
   const last = await findLastChange(arbiter, resource);
-  if (!last || last.change.atMs < atMs) return false;
-  return last.runId !== runId || last.change.stepId !== stepId;
+  const isLater = last !== undefined && last.change.atMs >= atMs;
+  if (isLater && (last.runId !== runId || last.change.stepId !== stepId)) return true;
+  return mayBeOfHolder(arbiter, call, resource);
+}
+
+/**
+ * True where a command of a holder, or of a step that works for one, ran at the same time. No log has what such a command changes of
+ * the holder's files.
+ */
+async function mayBeOfHolder(arbiter: Arbitration, call: CallUnderWay, resource: string): Promise<boolean> {
+  const now = arbiter.clock.now();
+  const claims = (call.held ?? []).map(({ claim }) => claim).filter((claim) => claim.resource === resource);
+  const holders = await findHolders(arbiter, call.participant, { resource, now });
+  for (const commander of arbiter.underWay.listCommandersBeside(call)) {
+    // A claim of its own may have ended since.
+    if (claims.some((claim) => claim.runId === commander.runId && claim.stepId === commander.stepId))
+      return true;
+    const against = await findHolders(arbiter, commander, { resource, now });
+    if (holders.some(({ token }) => against.every((other) => other.token !== token))) return true;
+  }
+  return false;
 }
 
 /** A claim that ended meanwhile was not in the way any more. */

@@ -65,6 +65,10 @@ export function describeLatePlugins(): string {
   return `${START}: the plugins that rule on contested writes kept it waiting for too long. Try again later.`;
 }
 
+export function describeEndedCall(): string {
+  return `${START}: the call has ended before it was ruled on. Make it again if it is still needed.`;
+}
+
 function endSentence(sentence: string): string {
   return /[.!?]$/u.test(sentence) ? sentence : `${sentence}.`;
 }

@@ -5,10 +5,11 @@
 import type { Contestant } from "../../contracts/arbitration.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
+import { isOwnedBy } from "../../contracts/coordination-summary.ts";
 import { PRIORITIES } from "../../contracts/envelope.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../../contracts/ids.ts";
 import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts";
-import { holdingOf, type ResourceChange, type Step } from "../../ledger/state.ts";
+import { holdingOf, type OpenCoordination, type ResourceChange, type Step } from "../../ledger/state.ts";
 import { nameOfChanged } from "../../ledger/summary.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
@@ -18,6 +19,9 @@ import type { Participant, Participants } from "./participants.ts";
 
 /** More steps that hold something below one folder are not looked at. */
 const HOLDERS_MAX = 1_024;
+
+/** More coordinations that changed one file are not looked at. */
+const CHANGERS_MAX = 32;
 
 export interface Wanted {
   readonly participant: Participant;
@@ -235,8 +239,7 @@ async function changerOf(
   const seen = dependencies.known.seen(participant.session, resource);
   const sinceMs = seen ? findChangeSince(seen, look) : findUnseenSince(wanted, look);
   if (sinceMs === undefined) return undefined;
-  const last = await findLastChange(dependencies, resource);
-  const missed = last && missedOf(last, { participant, seen, look, sinceMs });
+  const missed = await findMissed(dependencies, { participant, resource, seen, look, sinceMs });
   if (missed) return contestantFromChange(participant, missed);
   return seen && wanted.replaces
     ? findOutsider(dependencies, { participant, seenAtMs: seen.atMs, look })
@@ -251,20 +254,55 @@ function findComparableLook({ resource, look, isUnderWay }: Wanted): Looked | un
 
 interface Missing {
   readonly participant: Participant;
+  readonly resource: string;
   readonly seen: Seen | undefined;
   readonly look: Looked;
   readonly sinceMs: EpochMs;
 }
 
-/** The last change that the ledger knows of another, where it made what is there now or came later than what was seen. */
-function missedOf(last: LastChange, { participant, seen, look, sinceMs }: Missing): LastChange | undefined {
-  if (!isBy(last, participant)) {
-    const isTheOne = seen !== undefined && last.change.version === look.version;
-    return isTheOne || last.change.atMs >= sinceMs ? last : undefined;
+/**
+ * Finds a change of another that the ledger knows of, where it made what is there now or came later than what was seen. The session
+ * may have changed the file itself since, by a part of it or by a command: then it does not know what was there before.
+ */
+async function findMissed(
+  dependencies: OppositionDependencies,
+  missing: Missing,
+): Promise<LastChange | undefined> {
+  const { participant, resource, seen, look, sinceMs } = missing;
+  const last = await findLastChange(dependencies, resource);
+  if (!last || last.change.version === seen?.version) return undefined;
+  if (seen && last.change.version === look.version && !isBy(last, participant)) return last;
+  if (last.change.atMs < sinceMs) return undefined;
+  return isBy(last, participant) ? findEarlierChange(dependencies, missing) : last;
+}
+
+/** Finds the newest change by another before the session's own one, where the session does not know it. */
+async function findEarlierChange(
+  dependencies: OppositionDependencies,
+  missing: Missing,
+): Promise<LastChange | undefined> {
+  const { seen, sinceMs } = missing;
+  const changes = await listEarlierChanges(dependencies, missing);
+  const [newest] = changes.toSorted((a, b) => b.change.atMs - a.change.atMs);
+  if (!newest || newest.change.version === seen?.version) return undefined;
+  return newest.change.atMs >= sinceMs ? newest : undefined;
+}
+
+/** Lists changes by others, with the newest that there is since a time. */
+async function listEarlierChanges(
+  dependencies: OppositionDependencies,
+  { participant, resource, sinceMs }: Missing,
+): Promise<LastChange[]> {
+  const runIds = await dependencies.store.holders(nameOfChanged(resource), CHANGERS_MAX);
+  const found: LastChange[] = [];
+  for (const runId of runIds) {
+    const changes = await listChanges(dependencies, runId, resource);
+    found.push(...changes.filter((change) => !isBy(change, participant)));
+    const [last] = changes;
+    // Coordinations come in the order of their last changes, the newest first.
+    if (!last || !isBy(last, participant) || last.change.atMs < sinceMs) break;
   }
-  // The session changed a part of what it never saw.
-  const { other } = last.change;
-  return !seen && other && other.atMs >= sinceMs ? { ...last, change: other } : undefined;
+  return found;
 }
 
 type Looked = Exclude<FileLook, { kind: "unreadable" }>;
@@ -277,25 +315,43 @@ function findUnseenSince({ replaces, participant }: Wanted, look: Looked): Epoch
   return replaces && look.kind !== "absent" ? participant.beganAtMs : undefined;
 }
 
-function isBy({ runId, change }: LastChange, participant: Participant): boolean {
-  return runId === participant.runId && change.stepId === participant.stepId;
+/** An owner is the same one in each coordination that it opened. */
+function isBy({ runId, change, created }: LastChange, participant: Participant): boolean {
+  if (change.stepId !== participant.stepId) return false;
+  if (runId === participant.runId) return true;
+  const { session, state } = participant;
+  return change.stepId === OWNER_STEP_ID && isOwnedBy(created, { session, gateway: state.created.gateway });
 }
 
 export interface LastChange {
   readonly runId: Participant["runId"];
+  readonly created: OpenCoordination["created"];
   readonly change: ResourceChange;
   readonly step: Step | undefined;
 }
 
 export async function findLastChange(
-  { store, runs }: OppositionDependencies,
+  dependencies: OppositionDependencies,
   resource: string,
 ): Promise<LastChange | undefined> {
-  const found = await store.find(nameOfChanged(resource));
-  const state = found && (await runs.latest(found.runId));
-  if (!found || !state || state.kind === "unopened") return undefined;
+  const found = await dependencies.store.find(nameOfChanged(resource));
+  const [last] = found ? await listChanges(dependencies, found.runId, resource) : [];
+  return last;
+}
+
+/** Lists the last change of a resource in one coordination, and the last one before it by another step. */
+async function listChanges(
+  { runs }: OppositionDependencies,
+  runId: Participant["runId"],
+  resource: string,
+): Promise<LastChange[]> {
+  const state = await runs.latest(runId);
+  if (state.kind === "unopened") return [];
+  const { created, steps } = state;
   const change = state.changes.get(resource);
-  return change && { runId: found.runId, change, step: state.steps.get(change.stepId) };
+  return [change, change?.other]
+    .filter((found) => found !== undefined)
+    .map((found) => ({ runId, created, change: found, step: steps.get(found.stepId) }));
 }
 
 function contestantFromChange(participant: Participant, { runId, change, step }: LastChange): Contestant {

@@ -39,17 +39,18 @@ export async function locateTargets(
       "resource" in at ? at.resource.toWellFormed() : await arbiter.files.locate(at.path, at.folder);
     if (resource === undefined) isUnplaced = true;
     if (resource === undefined || above.has(resource)) continue;
-    const before = targets.get(resource);
-    targets.set(
-      resource,
-      before
-        ? combineProposals(before, { index, propose, replaces })
-        : { resource, index, propose, replaces },
-    );
+    const aliases = await listAliases(arbiter, at, resource);
+    addTarget(targets, { resource, names: [resource], aliases, index, propose, replaces });
     const shared = await arbiter.files.sharedName(resource);
     if (shared === undefined) continue;
-    const ruledAs = [...(targets.get(shared)?.ruledAs ?? []), resource];
-    targets.set(shared, { resource: shared, ruledAs, index, propose: undefined, replaces: false });
+    addTarget(targets, {
+      resource: shared,
+      names: [resource],
+      aliases: [shared, ...aliases],
+      index,
+      propose: undefined,
+      replaces: false,
+    });
   }
   // In one order for all, so that two calls never hold each other up.
   return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
@@ -61,14 +62,27 @@ function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> 
   return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
 }
 
-function combineProposals(
-  first: LocatedTarget,
-  then: Pick<LocatedTarget, "index" | "propose" | "replaces">,
-): LocatedTarget {
+/** Lists the name by which a call reaches a file through links. */
+async function listAliases({ files }: Arbitration, at: Place, resource: string): Promise<readonly string[]> {
+  const spelled = "resource" in at ? undefined : await files.spelledName(at.path, at.folder);
+  return spelled === undefined || spelled === resource ? [] : [spelled];
+}
+
+function addTarget(targets: Map<string, LocatedTarget>, target: LocatedTarget): void {
+  const before = targets.get(target.resource);
+  targets.set(target.resource, before ? combineTargets(before, target) : target);
+}
+
+function combineTargets(first: LocatedTarget, then: LocatedTarget): LocatedTarget {
   const { propose } = first;
   const { propose: proposeThen } = then;
-  const others = [...(first.others ?? []), then.index];
-  const both = { ...first, others, replaces: first.replaces || then.replaces };
+  const both: LocatedTarget = {
+    ...first,
+    names: [...new Set([...first.names, ...then.names])],
+    aliases: [...new Set([...first.aliases, ...then.aliases])],
+    others: [...(first.others ?? []), then.index],
+    replaces: first.replaces || then.replaces,
+  };
   if (!propose || !proposeThen) return { ...both, propose: undefined };
   return {
     ...both,

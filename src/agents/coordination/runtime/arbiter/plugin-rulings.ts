@@ -20,7 +20,7 @@ import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Participant } from "./participants.ts";
 
 /** All plugins and all contests of a call together; the host waits for 18 s, and other work needs some of them. */
-export const PLUGINS_MS = 10_000;
+const PLUGINS_MS = 10_000;
 
 /** Extra time for the host of the hooks, which ends a late plugin at the deadline and names it. */
 const GRACE_MS = 250;

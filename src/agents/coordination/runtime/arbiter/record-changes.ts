@@ -3,12 +3,7 @@ import type { Command } from "../../contracts/commands.ts";
 import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
 import { isFile } from "../../contracts/resource-names.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import type { CallUnderWay, ChangeUnderWay } from "./writes-under-way.ts";
-
-export interface Ending {
-  /** The tool failed, or was not run. */
-  readonly hasFailed: boolean;
-}
+import type { CallUnderWay, ChangeUnderWay, Ending } from "./writes-under-way.ts";
 
 /** Calls; beyond them the oldest is given up. */
 const UNRECORDED_MAX = 1_000;

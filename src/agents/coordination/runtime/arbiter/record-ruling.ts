@@ -36,8 +36,10 @@ export interface Ruled {
 
 export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { call, assessed } = ruled;
+  const wins = await recordForeignWins(arbiter, ruled);
+  if (wins?.kind === "refused") return refuseUnrecorded(wins);
   await endForeignClaims(arbiter, ruled);
-  const submitted = await submitRequests(arbiter, ruled);
+  const submitted = await submitRequests(arbiter, wins ? withoutContests(ruled) : ruled);
   if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
   await beginCall(
     arbiter,
@@ -64,7 +66,8 @@ async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly nu
     seenOrder: arbiter.known.order(),
     changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index] ?? one.request.token)),
   };
-  if (!arbiter.underWay.begin(underWay)) await recordChanges(arbiter, underWay, { hasFailed: false });
+  const ending = arbiter.underWay.begin(underWay);
+  if (ending) await recordChanges(arbiter, underWay, ending);
 }
 
 function changeOf(
@@ -85,21 +88,47 @@ function changeOf(
   };
 }
 
-/** The claims that other coordinations lose end in their own logs first; a crash in between leaves them ended, which harms nobody. */
+/**
+ * Records the conflicts of a call that takes claims of other coordinations over, before these end: after a lost race nobody stands
+ * against the call any more. `undefined` where it takes none over.
+ */
+async function recordForeignWins(
+  { runs }: Arbitration,
+  { participant: { runId, stepId }, assessed }: Ruled,
+): Promise<Submitted | undefined> {
+  if (assessed.every((one) => listForeignLosses(one).length === 0)) return undefined;
+  const requests = assessed.map(({ request }) => request);
+  return runs.submit(runId, [{ type: "requestResources", stepId, requests, claimsLater: true }]);
+}
+
+/** Leaves out what is recorded already. */
+function withoutContests(ruled: Ruled): Ruled {
+  const assessed = ruled.assessed.map((one) => {
+    const { contest: _contest, delegated: _delegated, ...request } = one.request;
+    return { ...one, request };
+  });
+  return { ...ruled, assessed };
+}
+
+/**
+ * The claims that other coordinations lose end in their own logs before the requester gets its own; a crash in between leaves nobody
+ * with a claim, which harms nobody.
+ */
 async function endForeignClaims(arbiter: Arbitration, { participant, assessed }: Ruled): Promise<void> {
   const isForeign = ({ runId }: ClaimEntry): boolean => runId !== participant.runId;
-  for (const { ruling, holders, delegated, target } of assessed) {
-    const losers = ruling?.kind === "granted" ? ruling.losers : [];
-    const lostClaims = holders.filter(({ runId, stepId }) =>
-      losers.some(({ coordinationId, stepId: loser }) => coordinationId === runId && loser === stepId),
-    );
-    await endWithin(arbiter, { claims: lostClaims, resource: target.resource, because: "preempted" });
-    await endWithin(arbiter, {
-      claims: delegated.filter(isForeign),
-      resource: target.resource,
-      because: "delegated",
-    });
+  for (const one of assessed) {
+    const { resource } = one.target;
+    await endWithin(arbiter, { claims: listForeignLosses(one), resource, because: "preempted" });
+    await endWithin(arbiter, { claims: one.delegated.filter(isForeign), resource, because: "delegated" });
   }
+}
+
+/** Lists the claims that other coordinations lose by the ruling. */
+function listForeignLosses({ ruling, holders }: Assessed): readonly ClaimEntry[] {
+  const losers = ruling?.kind === "granted" ? ruling.losers : [];
+  return holders.filter(({ runId, stepId }) =>
+    losers.some(({ coordinationId, stepId: loser }) => coordinationId === runId && loser === stepId),
+  );
 }
 
 /** Refuses the call of whoever lost, even when the refusal cannot be recorded. */

@@ -12,8 +12,10 @@ import type { Participant } from "./participants.ts";
 /** A call whose end the host never told is taken for ended after this. */
 const UNDER_WAY_MS_MAX = 15 * 60_000;
 const CALLS_MAX = 10_000;
-/** Ends that came before their beginnings; needed for the moments that a slow ledger takes. */
+/** Ends that came before their beginnings, as of a call that was cancelled while it waited. */
 const MISSED_MAX = 1_000;
+/** Sessions of which it is known when their last command ended. */
+const COMMANDERS_MAX = 1_000;
 
 export interface CallUnderWay {
   readonly callKey: string;
@@ -57,17 +59,33 @@ export interface ChangeUnderWay {
   readonly knownAs?: string;
 }
 
+/** How a call ended. */
+export interface Ending {
+  /** The tool failed, or was not run. */
+  readonly hasFailed: boolean;
+}
+
+interface ToldEnd extends Ending {
+  readonly atMs: EpochMs;
+}
+
 export interface WritesUnderWay {
-  /** False for a call whose end was told already: it was not waited for. */
-  begin(call: CallUnderWay): boolean;
-  /** Takes the call, once. One that is not known yet is remembered as over. */
-  take(callKey: string): CallUnderWay | undefined;
+  /** Returns the end of a call that was told already: such a call does not begin, and nobody waits for it. */
+  begin(call: CallUnderWay): Ending | undefined;
+  /** Takes the call, once. The end of one that is not known yet is remembered. */
+  take(callKey: string, end: ToldEnd): CallUnderWay | undefined;
+  /** True when the end of a call was told before the call began. */
+  hasEnded(callKey: string): boolean;
+  /** Forgets an end that was told up to a time: it was that of an earlier call of the same name. */
+  forgetEnd(callKey: string, untilMs: EpochMs): void;
   /** From here on nobody waits for it. */
   end(call: CallUnderWay): void;
   /** A call of another session that changes the resource, what is above it or what is below it. */
   ofOthers(session: SessionKey, resource: string, now: EpochMs): CallUnderWay | undefined;
   /** The newest change of the resource by the session itself. */
   ofOwn(session: SessionKey, resource: string, now: EpochMs): ChangeUnderWay | undefined;
+  /** Lists the other sessions whose commands ran at the same time as a call, also where these have ended. */
+  listCommandersBeside(call: CallUnderWay): readonly Participant[];
   /** Whether another call than this one is under way under a claim. */
   isUsed(token: number, except: CallUnderWay): boolean;
   /** Calls `run` once, when the next call ends or a claim does. Returns the cancellation. */
@@ -82,7 +100,8 @@ export function createWritesUnderWay(): WritesUnderWay {
   /** Their end can still be recorded, but nobody waits for it. */
   const released = new Set<CallUnderWay>();
   const waiting = createListeners();
-  const missed = createRecentKeys(MISSED_MAX);
+  const missed = createMissedEnds();
+  const endedCommands = createEndedCommands();
   const listLiveCalls = (now: EpochMs): CallUnderWay[] =>
     [...calls.values(), ...takenCalls].filter(
       (call) => !released.has(call) && now < call.atMs + UNDER_WAY_MS_MAX,
@@ -93,24 +112,28 @@ export function createWritesUnderWay(): WritesUnderWay {
   };
   return {
     begin: (call) => {
-      if (missed.take(call.callKey)) return false;
+      const ending = missed.take(call.callKey);
+      if (ending) return ending;
       const before = calls.get(call.callKey);
       if (before) forgetCall(before);
       calls.set(call.callKey, call);
       const [oldest] = calls.values();
       if (calls.size > CALLS_MAX && oldest) forgetCall(oldest);
-      return true;
+      return undefined;
     },
-    take: (callKey) => {
+    take: (callKey, end) => {
       const call = calls.get(callKey);
       if (!call) {
-        missed.add(callKey);
+        missed.add(callKey, end);
         return undefined;
       }
       calls.delete(callKey);
       takenCalls.add(call);
+      endedCommands.add(call, end.atMs);
       return call;
     },
+    hasEnded: missed.has,
+    forgetEnd: missed.forget,
     end: (call) => {
       takenCalls.delete(call);
       released.delete(call);
@@ -118,11 +141,8 @@ export function createWritesUnderWay(): WritesUnderWay {
     },
     ofOthers: (session, resource, now) =>
       listLiveCalls(now).find((call) => call.participant.session !== session && isChanging(call, resource)),
-    ofOwn: (session, resource, now) =>
-      listLiveCalls(now)
-        .filter(({ participant }) => participant.session === session)
-        .flatMap(({ changes }) => changes)
-        .findLast((change) => change.resource === resource),
+    ofOwn: (session, resource, now) => findNewestChange(listLiveCalls(now), session, resource),
+    listCommandersBeside: (call) => endedCommands.listCommandersBeside(call, [...calls.values()]),
     isUsed: (token, except) =>
       [...calls.values(), ...takenCalls].some((call) => call !== except && isClaimUsed(call, token)),
     onFree: waiting.add,
@@ -134,6 +154,17 @@ export function createWritesUnderWay(): WritesUnderWay {
       waiting.call();
     },
   };
+}
+
+function findNewestChange(
+  calls: readonly CallUnderWay[],
+  session: SessionKey,
+  resource: string,
+): ChangeUnderWay | undefined {
+  return calls
+    .filter(({ participant }) => participant.session === session)
+    .flatMap(({ changes }) => changes)
+    .findLast((change) => change.resource === resource);
 }
 
 /** True when the call changes the resource, what is above it or what is below it. */
@@ -163,13 +194,67 @@ function createListeners(): { readonly add: (run: () => void) => () => void; rea
   };
 }
 
-function createRecentKeys(sizeMax: number): { add(key: string): void; take(key: string): boolean } {
-  const keys = new Set<string>();
+interface MissedEnds {
+  readonly add: (callKey: string, end: ToldEnd) => void;
+  readonly take: (callKey: string) => Ending | undefined;
+  readonly has: WritesUnderWay["hasEnded"];
+  readonly forget: WritesUnderWay["forgetEnd"];
+}
+
+function createMissedEnds(): MissedEnds {
+  const ends = new Map<string, ToldEnd>();
   return {
-    add: (key) => {
-      const [oldest] = keys.add(key);
-      if (keys.size > sizeMax && oldest !== undefined) keys.delete(oldest);
+    add: (callKey, end) => remember(ends, callKey, end, MISSED_MAX),
+    take: (callKey) => {
+      const end = ends.get(callKey);
+      ends.delete(callKey);
+      return end;
     },
-    take: (key) => keys.delete(key),
+    has: (callKey) => ends.has(callKey),
+    forget: (callKey, untilMs) => {
+      const end = ends.get(callKey);
+      if (end && end.atMs <= untilMs) ends.delete(callKey);
+    },
   };
+}
+
+interface EndedCommands {
+  readonly add: (call: CallUnderWay, atMs: EpochMs) => void;
+  /** `underWay`: calls that have not ended. */
+  readonly listCommandersBeside: (
+    call: CallUnderWay,
+    underWay: readonly CallUnderWay[],
+  ) => readonly Participant[];
+}
+
+/** Keeps the last command of each session: an earlier one beside a call tells nothing more. */
+function createEndedCommands(): EndedCommands {
+  const lastCommands = new Map<
+    SessionKey,
+    { readonly participant: Participant; readonly endedAtMs: EpochMs }
+  >();
+  return {
+    add: ({ participant, mayTouchAnything }, endedAtMs) => {
+      if (mayTouchAnything)
+        remember(lastCommands, participant.session, { participant, endedAtMs }, COMMANDERS_MAX);
+    },
+    listCommandersBeside: ({ participant: { session }, atMs }, underWay) => {
+      const running = underWay.filter(
+        (other) => other.mayTouchAnything && atMs < other.atMs + UNDER_WAY_MS_MAX,
+      );
+      const ended = [...lastCommands.values()].filter(({ endedAtMs }) => endedAtMs >= atMs);
+      const commanders = new Map(
+        [...running, ...ended].map(({ participant }) => [participant.session, participant]),
+      );
+      commanders.delete(session);
+      return [...commanders.values()];
+    },
+  };
+}
+
+/** Keeps the newest entries. */
+function remember<K, V>(entries: Map<K, V>, key: K, value: V, sizeMax: number): void {
+  entries.delete(key);
+  const [oldest] = entries.set(key, value).keys();
+  if (entries.size > sizeMax && oldest !== undefined) entries.delete(oldest);
 }

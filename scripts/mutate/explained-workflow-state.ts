@@ -5,9 +5,9 @@ import type { Explained } from "./tally-mutants.ts";
 export const WORKFLOW_STATE: readonly Explained[] = [
   {
     file: "state/edges.ts",
-    code: "if (!graph.hasLoops || next.length === 0) return next;",
-    changes: [["next.length === 0", "false"]],
-    why: "Where nothing is next, nothing is left out of it either: it saves the search.",
+    code: "if (!next.some(({ node }) => node.isLooped)) return next;",
+    changes: [["!next.some(({ node }) => node.isLooped)", "false"]],
+    why: "Where nothing that is next can be looped, nothing is left out of it: it saves the search.",
   },
   {
     file: "state/edges.ts",
@@ -20,6 +20,12 @@ export const WORKFLOW_STATE: readonly Explained[] = [
     code: "const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > nodeRun.startedSequence;",
     changes: [["endOf(run, edge) > nodeRun.startedSequence", "endOf(run, edge) >= nodeRun.startedSequence"]],
     why: "Only its own skip is both the start and the end of a node, and no edge from a node to itself fires after a skip.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "return !closesLoop && target !== undefined && target.startedSequence < sequence;",
+    changes: [["target.startedSequence < sequence", "target.startedSequence <= sequence"]],
+    why: "Only its own skip is both the start and the end of a node, and no edge forward leads back to a source of its own.",
   },
   {
     file: "state/edges.ts",

@@ -34,6 +34,8 @@ interface Operation {
   readonly operationId: string;
   readonly queries: readonly string[];
   readonly body: Readonly<Record<string, unknown>> | undefined;
+  /** The statuses of the answers that the document names. */
+  readonly statuses: ReadonlySet<number>;
 }
 
 const DEFINITIONS = [
@@ -74,6 +76,7 @@ function listOperations(document: unknown): Operation[] {
         operationId: String(operation["operationId"]),
         queries: parameters.filter((each) => each.in === "query").map(({ name }) => name),
         body: content?.["application/json"]?.schema,
+        statuses: new Set(Object.keys(operation["responses"] as object).map(Number)),
       };
     }),
   );
@@ -109,10 +112,12 @@ function encode(text: string): string {
 }
 
 /** Describes why an answer is not what a caller may expect. */
-function findFault(answered: Answered, { path }: Operation): string | undefined {
+function findFault(answered: Answered, { path, statuses }: Operation): string | undefined {
   // A poll waits for what is not there yet.
   const fault = findAnswerFault(answered, { mayWait: path.endsWith("/poll") });
   if (fault !== undefined) return fault;
+  if (!statuses.has(answered.status))
+    return `it has a status that the document does not name: ${answered.status}`;
   return answered.status < 400 || answered.text === "" ? undefined : findRefusalFault(answered);
 }
 

@@ -12,22 +12,19 @@ import {
   type Fields,
   type PlanRun,
 } from "./planned-world.ts";
-import { endDone, endFailing } from "../support/scripted-runner.ts";
+import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
+import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 
-/** The child of the newest attempt of `a` submits a plan. */
-async function submitNested(
-  run: PlanRun,
-  coordinationId: string,
-  steps: readonly Fields[],
-  fields: Fields = {},
-) {
-  const session = run.ordersOf("a").at(-1)!.childSessionKey;
-  const nested = plan(steps, { coordinationId, ownerSession: session, ...fields });
-  const submitted = await run.coordinator.submitPlan({
-    plan: nested,
-    submittedBy: session,
-    ownerAgent: AGENT,
-  });
+/** The child of the newest attempt of a step submits a plan. */
+function submitAs(run: PlanRun, stepId: string, fields: Fields): Promise<PlanSubmitted> {
+  const session = run.ordersOf(stepId).at(-1)!.childSessionKey;
+  const nested = { ...plan([step("n"), step("m")]), ownerSession: session, ...fields };
+  return run.coordinator.submitPlan({ plan: nested, submittedBy: session, ownerAgent: AGENT });
+}
+
+/** The child of the newest attempt of `a` submits a plan, and time goes on. */
+async function submitNested(run: PlanRun, coordinationId: string, steps: readonly Fields[]) {
+  const submitted = await submitAs(run, "a", { coordinationId, steps });
   await run.advance(5_000);
   return submitted;
 }
@@ -111,6 +108,57 @@ describe("the budget of a plan", () => {
     await run.advance(120_000);
     expect(listUsages(run, "a")).toEqual([{ spawns: 2, tokens: 90, costMicroUsd: 0 }]);
     expect(run.ordersOf("a")).toHaveLength(1);
+    await run.close();
+  });
+});
+
+describe("the plans of two steps at once", () => {
+  const runBoth = (scripts: Readonly<Record<string, readonly Scripted[]>>) =>
+    runPlan(
+      { a: ["work"], b: ["work"], n: ["work"], m: ["work"], ...scripts },
+      plan([step("a"), step("b")], { budget: { spawns: 6, tokens: 100 } }),
+    );
+  const SPENT = { kind: "refused", problems: [{ code: "NESTED_BUDGET" }] };
+
+  it("are not both given all that is left", async () => {
+    const run = await runBoth({});
+    expect(await submitAs(run, "a", { coordinationId: "plan-2" })).toMatchObject({ kind: "accepted" });
+    expect(await submitAs(run, "b", { coordinationId: "plan-3" })).toMatchObject(SPENT);
+    expect(listBudgets(run).slice(1)).toEqual([{ spawns: 4, tokens: 100 }]);
+    await run.close();
+  });
+
+  it("are not both given it where both are submitted in the same moment", async () => {
+    const run = await runBoth({});
+    const submitted = await Promise.all([
+      submitAs(run, "a", { coordinationId: "plan-2" }),
+      submitAs(run, "b", { coordinationId: "plan-3" }),
+    ]);
+    expect(submitted).toMatchObject([{ kind: "accepted" }, SPENT]);
+    await run.close();
+  });
+
+  it("are given what the other one may not use by its own budget", async () => {
+    const run = await runBoth({});
+    const budget = { spawns: 1, tokens: 30 };
+    await submitAs(run, "a", { coordinationId: "plan-2", budget });
+    await submitAs(run, "b", { coordinationId: "plan-3" });
+    expect(listBudgets(run).slice(1)).toEqual([budget, { spawns: 3, tokens: 70 }]);
+    await run.close();
+  });
+
+  it("are given what the other one did not use, once that has ended", async () => {
+    const run = await runBoth({ n: [endUsing(10)], m: [endUsing(5)] });
+    await submitAs(run, "a", { coordinationId: "plan-2" });
+    await run.advance(5_000);
+    await submitAs(run, "b", { coordinationId: "plan-3" });
+    expect(listBudgets(run).slice(1)).toEqual([
+      { spawns: 4, tokens: 100 },
+      { spawns: 2, tokens: 85 },
+    ]);
+    run.world.plans.end("a", endUsing(1));
+    await run.advance(5_000);
+    expect(listUsages(run, "a")).toEqual([{ spawns: 2, tokens: 16, costMicroUsd: 0 }]);
     await run.close();
   });
 });

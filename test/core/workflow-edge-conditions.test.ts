@@ -190,6 +190,54 @@ describe("a node beside a loop that came round", () => {
   });
 });
 
+describe("a node on the way of a loop that is skipped each time", () => {
+  const skipping: Small = {
+    nodes: createNodes("first second enter side middle after again"),
+    edges: [
+      ...chain("first>enter"),
+      ...chain("second>side"),
+      createEdge("enter>side", ifGo),
+      ...chain("side>middle"),
+      createEdge("middle>after", rule("all_complete")),
+      ...chain("after>again"),
+      createEdge("again>enter", ifGo),
+    ],
+  };
+  const before = "first completed, second completed";
+  const round = `${before}, enter completed, side skipped, middle skipped, after completed, again go, enter completed`;
+
+  it.each([
+    ["is skipped again, so that what is behind it goes on", round, ["skip side"]],
+    ["lets the node behind it be skipped again, too", `${round}, side skipped`, ["skip middle"]],
+    [
+      "starts a node again that comes to it by any end",
+      `${round}, side skipped, middle skipped`,
+      ["start after"],
+    ],
+    [
+      "is not skipped again behind nodes that went on without it",
+      `${round}, middle skipped, after completed, again completed`,
+      [],
+    ],
+  ])("%s", (_title, log, expected) => {
+    expect(listNext(skipping, log)).toEqual(expected);
+  });
+
+  it("is not skipped again where it only leads back", () => {
+    const back: Small = {
+      nodes: createNodes("enter side again"),
+      edges: [
+        ...chain("enter>again"),
+        createEdge("enter>side", ifGo),
+        createEdge("side>enter"),
+        createEdge("again>enter", ifGo),
+      ],
+    };
+    const log = "enter completed, side skipped, again go, enter completed";
+    expect(listNext(back, log)).toEqual(["start again"]);
+  });
+});
+
 describe("a node for which one edge is enough, beside a loop that came round", () => {
   const createSmall = (triggerRule: string): Small => ({
     nodes: createNodes("once enter again join"),

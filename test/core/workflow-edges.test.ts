@@ -214,3 +214,50 @@ describe("a loop", () => {
     expect(await scene.status(runId)).toBe("completed");
   });
 });
+
+describe("a node that no loop leads to", () => {
+  const again = { condition: { type: "equals", left: "go", right: true } };
+
+  /** A join that one edge is enough for, and a loop of `a` and `b` that is left the first time. */
+  const createSmall = (...edges: readonly ReturnType<typeof createEdge>[]): Small => ({
+    nodes: [
+      createNode("fast"),
+      createNode("slow", "core.delay", { delayMs: 100 }),
+      createNode("join"),
+      createNode("a"),
+      createNode("b"),
+    ],
+    edges: [
+      createEdge("fast>join", { triggerRule: "any_success" }),
+      createEdge("slow>join", { triggerRule: "any_success" }),
+      createEdge("a>b"),
+      createEdge("b>a", again),
+      ...edges,
+    ],
+  });
+  const all = { fast: "completed", join: "completed", a: "completed", b: "completed" };
+
+  test.each([
+    ["elsewhere", createSmall()],
+    ["behind it", createSmall(createEdge("join>a"))],
+  ])("is started by its first edge, and once, where the workflow has a loop %s", async (_place, small) => {
+    expect(await runAndListFates(small, 50)).toEqual({ ...all, slow: "running" });
+    expect(await runAndListFates(small, 200)).toEqual({ ...all, slow: "completed" });
+  });
+});
+
+describe("a loop with a node on its way that is skipped", () => {
+  test("goes on each time where that node is skipped again", async () => {
+    const small: Small = {
+      nodes: ["a", "b", "c", "d"].map((id) => createNode(id)),
+      edges: [
+        createEdge("a>b", no),
+        createEdge("b>c"),
+        createEdge("c>d", { triggerRule: "all_complete" }),
+        createEdge("d>a"),
+      ],
+      settings: { maxLoopbackIterations: 2 },
+    };
+    expect(await runAndListFates(small)).toMatchObject({ a: "completed x3", d: "completed x3" });
+  });
+});

@@ -45,7 +45,7 @@ const FINISHED: WorkflowDraft = {
   payload: { ...NAMES, outcome: "completed" },
 };
 
-const OPEN_CALL = createEventId(RUN, 2);
+const OPEN_CALL = { eventId: createEventId(RUN, 2), inputs: { q: 1 } };
 
 describe("the memory of a node", () => {
   it("has what it wrote, the oldest first", () => {
@@ -65,7 +65,7 @@ describe("the tool call of a node", () => {
   });
 
   it("is the newest one", () => {
-    expect(nodeOf(apply(RUNNING, [CALLED, CALLED], 2))?.openCall).toBe("run-1:3");
+    expect(nodeOf(apply(RUNNING, [CALLED, CALLED], 2))?.openCall?.eventId).toBe("run-1:3");
   });
 
   it("is open no more when it returns", () => {
@@ -95,7 +95,11 @@ describe("the invocation of a node's agent", () => {
     const called = new Map([[CALL.callId, createEventId(RUN, 3)]]);
     const calling = apply(RUNNING, [BEGAN, CALLED], 2);
     const invocation = { ...INVOCATION, called };
-    expect(nodeOf(calling)).toStrictEqual({ ...NODE, openCall: createEventId(RUN, 3), invocation });
+    expect(nodeOf(calling)).toStrictEqual({
+      ...NODE,
+      openCall: { ...OPEN_CALL, eventId: createEventId(RUN, 3) },
+      invocation,
+    });
     const returned = new Map([[CALL.callId, CALL]]);
     const back = nodeOf(apply(calling, [RETURNED], 4));
     expect(back).toStrictEqual({ ...NODE, invocation: { ...invocation, returned, chars: 4 } });

@@ -36,7 +36,11 @@ export const keep = (memoryId: string): WorkflowDraft => ({
   payload: { memoryRef: "w", memoryId },
 });
 export const CALL = { agentId: "acme.writer", toolName: "search", callId: "call-1" };
-export const CALLED: WorkflowDraft = { type: "agent.toolCalled", nodeId: "a", payload: CALL };
+export const CALLED: WorkflowDraft = {
+  type: "agent.toolCalled",
+  nodeId: "a",
+  payload: { ...CALL, inputs: { q: 1 } },
+};
 export const RETURNED: WorkflowDraft = { type: "agent.toolReturned", nodeId: "a", payload: CALL };
 export const DISPATCHED: WorkflowDraft = {
   type: "node.dispatched",

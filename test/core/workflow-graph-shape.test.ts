@@ -45,6 +45,11 @@ function listClosing(small: Small): string[] {
   );
 }
 
+/** Returns the nodes that a loop may start again. */
+function listLooped({ nodes }: NodeGraph): string[] {
+  return [...nodes.values()].filter(({ isLooped }) => isLooped).map(({ node }) => node.id);
+}
+
 describe("the graph of a definition", () => {
   it("says which definition it comes from, and has its nodes in their order and its variables", () => {
     const definition = createWorkflow("w", { nodes: createNodes("b a"), variables: { color: "blue" } });
@@ -126,13 +131,21 @@ describe("the limits of a graph", () => {
 });
 
 describe("a loop", () => {
-  it.each<[title: string, small: Small, hasLoops: boolean]>([
-    ["is not there without edges", { nodes: createNodes("a b") }, false],
-    ["is not there where all edges lead on", { nodes: createNodes("a b c"), edges: chain("a>b>c") }, false],
-    ["is there where an edge leads back", { nodes: createNodes("a b"), edges: chain("a>b>a") }, true],
-    ["is there where an edge leads to its own node", { nodes: createNodes("a"), edges: chain("a>a") }, true],
-  ])("%s", (_title, small, hasLoops) => {
-    expect(compileSmall(small).hasLoops).toBe(hasLoops);
+  it.each<[title: string, small: Small, looped: string[]]>([
+    ["is not there without edges", { nodes: createNodes("a b") }, []],
+    ["is not there where all edges lead on", { nodes: createNodes("a b c"), edges: chain("a>b>c") }, []],
+    ["is there where an edge leads back", { nodes: createNodes("a b"), edges: chain("a>b>a") }, ["a", "b"]],
+    ["is there where an edge leads to its own node", { nodes: createNodes("a"), edges: chain("a>a") }, ["a"]],
+    [
+      "starts again what is in it and behind it, and nothing before or beside it",
+      {
+        nodes: createNodes("before beside a b behind last"),
+        edges: [...chain("before>a>b>a"), ...chain("b>behind>last"), ...chain("beside>behind")],
+      },
+      ["a", "b", "behind", "last"],
+    ],
+  ])("%s", (_title, small, looped) => {
+    expect(listLooped(compileSmall(small))).toEqual(looped);
   });
 
   it.each<[title: string, nodes: string, edges: string, closing: string[]]>([
@@ -168,7 +181,7 @@ describe("a supervisor and its dispatch", () => {
       { id: "@d-s", sourceNodeId: "d", targetNodeId: "s", rule: "all_success", closesLoop: true },
     ]);
     expect(graph.nodes.get("a")?.outgoing).toEqual([]);
-    expect(graph.hasLoops).toBe(true);
+    expect(listLooped(graph)).toEqual(["s", "d"]);
   });
 
   it.each<[title: string, edges: string, expected: string[]]>([
@@ -189,7 +202,7 @@ describe("a supervisor and its dispatch", () => {
   ])("are no loop where there is no %s", (_title, someNodes) => {
     const graph = compileSmall({ nodes: someNodes });
     expect(listEdges(graph)).toEqual([]);
-    expect(graph.hasLoops).toBe(false);
+    expect(listLooped(graph)).toEqual([]);
   });
 
   it("leave the definition as its author wrote it", () => {

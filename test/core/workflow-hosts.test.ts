@@ -363,3 +363,32 @@ describe("a host that stops", () => {
     expect(scene.types(stays)).toEqual(["run.started", "node.started", "node.dispatched"]);
   });
 });
+
+test("a run that is cancelled while its peer is discovered begins nothing there", async () => {
+  const discovered = Promise.withResolvers<undefined>();
+  const begun: string[] = [];
+  const scene = createWorkflowScene({
+    definitions: [
+      createWorkflow("far", {
+        nodes: [createNode("sub", "core.subWorkflow", { workflowId: "w", peerUrl: "http://peer" })],
+      }),
+    ],
+    peers: {
+      discover: async (url) => {
+        await discovered.promise;
+        return { kind: "host", hostId: "host-b", wellKnownUrl: url };
+      },
+      createRun: (url) => {
+        begun.push(url);
+        return Promise.resolve({ kind: "created", runId: "run-far", status: "running" });
+      },
+    },
+  });
+  const runId = await scene.run("far");
+  await scene.host.cancel(ALICE, runId, {});
+  discovered.resolve(undefined);
+  await scene.settle();
+  expect(begun).toEqual([]);
+  expect(scene.types(runId)).toEqual(["run.started", "node.started", "node.cancelled", "run.cancelled"]);
+  await scene.host.stop();
+});

@@ -21,8 +21,15 @@ function createCalled(payload: Values): object {
 }
 
 /** The call is on record, and is to be made. */
-function actOn(type: NodeType, { nodeRun, ...scene }: Scene): NodeStep {
-  return type.step(createView({ ...scene, nodeRun: { openCall: OPEN_CALL, ...nodeRun } }));
+function actOn(type: NodeType, scene: Scene): NodeStep {
+  const recorded = type.step(createView(scene));
+  if (recorded.kind !== "record") throw new Error(`the node does not call: ${recorded.kind}`);
+  const { inputs } = recorded.drafts[0]?.payload as { readonly inputs: unknown };
+  return actAgain(type, scene, inputs);
+}
+
+function actAgain(type: NodeType, scene: Scene, inputs: unknown): NodeStep {
+  return type.step(createView({ ...scene, nodeRun: { openCall: { eventId: OPEN_CALL, inputs } } }));
 }
 
 function callTool(more: Values): object {
@@ -162,6 +169,24 @@ describe("a node that calls another agent", () => {
   });
 });
 
+describe("a call that is made again", () => {
+  const TOOL = { mcp: { tool: "search", url: MCP_URL, arguments: { a: 1 } } };
+  const AGENT = { url: A2A_URL, message: "now" };
+
+  it("has the arguments of the log, whatever the node has by now", () => {
+    const args = { a: 0 };
+    expect(actAgain(toolOrPrompt, { config: TOOL }, args)).toStrictEqual(callTool({ args }));
+    const message = "then";
+    expect(actAgain(a2aInvoke, { config: AGENT }, { message })).toStrictEqual(sendMessage({ message }));
+  });
+
+  it("has those of the node where the log has none", () => {
+    const act = (type: NodeType, config: Values) => actAgain(type, { config }, undefined);
+    expect(act(toolOrPrompt, TOOL)).toStrictEqual(callTool({ args: { a: 1 } }));
+    expect(act(a2aInvoke, AGENT)).toStrictEqual(sendMessage({ message: "now" }));
+  });
+});
+
 describe("a call that waited for people", () => {
   const { interrupt } = createAsking("a");
   const about = { asked: { data: {} }, eventId: OPEN_CALL, kind: "clarification" } as const;
@@ -177,7 +202,7 @@ describe("a call that waited for people", () => {
 
   it("waits for them, and is not made again", () => {
     if (!interrupt) throw new Error("nothing was asked");
-    const nodeRun = { interrupt, openCall: OPEN_CALL };
+    const nodeRun = { interrupt, openCall: { eventId: OPEN_CALL, inputs: {} } };
     expect(a2aInvoke.step(createView({ config: { url: A2A_URL }, nodeRun }))).toStrictEqual({ kind: "wait" });
   });
 

@@ -2,6 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
 import { createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
 
@@ -66,6 +68,89 @@ describe("a keyed request whose outcome is not known", () => {
     expect((await post(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(201);
     await scene.settle();
     expect(scene.ledger.runs.size).toBe(2);
+  });
+});
+
+describe("a keyed answer whose outcome is not known", () => {
+  const BOB = { tenant: "alpha", principal: "bob" };
+  const ACCEPT = { action: "accept" };
+  const definitions = [1, 2].map((requiredApprovals) =>
+    createWorkflow(`needs-${requiredApprovals}`, {
+      nodes: [createNode("gate", "core.approvalGate", { requiredApprovals })],
+    }),
+  );
+
+  interface Asking extends Served {
+    readonly runId: string;
+    readonly faults: NonNullable<SceneOptions["faults"]>;
+    readonly accept: () => Promise<Response>;
+  }
+
+  /** A run that waits for an answer. */
+  async function ask(workflowId = "needs-1", options: SceneOptions = {}): Promise<Asking> {
+    const faults: NonNullable<SceneOptions["faults"]> = {};
+    const served = serve({ faults, definitions, ...options });
+    const created = await served.face.app.request("/v1/runs", createPost({ workflowId }));
+    const { runId } = (await created.json()) as { readonly runId: string };
+    await served.scene.settle();
+    const path = `/v1/runs/${runId}/interrupts/gate`;
+    return { ...served, faults, runId, accept: () => post(served, path, { resumeValue: ACCEPT }) };
+  }
+
+  it.each(["needs-1", "needs-2"])(
+    "is told what the first one came to, of a run that %s",
+    async (workflowId) => {
+      const { scene, face, faults, runId, accept } = await ask(workflowId);
+      if (workflowId === "needs-2") await scene.answer(runId, "gate", ACCEPT, BOB);
+      Object.assign(faults, failOnce());
+      expect((await accept()).status).toBe(503);
+      await scene.settle();
+      for (const isReplay of ["false", "true"]) {
+        const again = await accept();
+        expect([again.status, again.headers.get("openwop-idempotent-replay")]).toEqual([200, isReplay]);
+        const body = { runId, nodeId: "gate", interruptId: "gate~1", status: "completed" };
+        expect(await again.json()).toEqual(body);
+      }
+      expect(scene.payloads(runId, "interrupt.resolved")).toHaveLength(1);
+      const other = createPost({ resumeValue: ACCEPT }, { "idempotency-key": "k2" });
+      expect((await face.app.request(`/v1/runs/${runId}/interrupts/gate`, other)).status).toBe(409);
+    },
+  );
+
+  it("is told so by the next process, where the first one died before it could keep its answer", async () => {
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
+    const { scene, faults, runId, accept } = await ask("needs-1", shared);
+    faults.after = () => scene.die();
+    expect((await accept()).status).toBe(503);
+    const next = serve({ definitions, ...shared, pid: 2 });
+    const path = `/v1/runs/${runId}/interrupts/gate`;
+    const retry = () => post(next, path, { resumeValue: ACCEPT });
+    expect(await (await retry()).json()).toMatchObject({ error: "idempotency_in_flight" });
+    await next.scene.clock.advance(60_000);
+    expect((await retry()).status).toBe(200);
+    expect(next.scene.payloads(runId, "interrupt.resolved")).toHaveLength(1);
+  });
+
+  it.each<[title: string, settle: (asking: Asking) => Promise<unknown>]>([
+    ["the same answer of somebody else", ({ scene, runId }) => scene.answer(runId, "gate", ACCEPT, BOB)],
+    [
+      "another answer of the same principal",
+      async ({ face, runId }) => {
+        const rejecting = createPost({ resumeValue: { action: "reject" } });
+        return face.app.request(`/v1/runs/${runId}/interrupts/gate`, rejecting);
+      },
+    ],
+  ])("is refused where %s settled the question", async (_title, settle) => {
+    const asking = await ask();
+    const { scene, faults, runId, accept } = asking;
+    faults.before = () => {
+      throw new CoordinationError("LEDGER_BUSY", "locked");
+    };
+    expect((await accept()).status).toBe(503);
+    delete faults.before;
+    await settle(asking);
+    expect(scene.payloads(runId, "interrupt.resolved")).toHaveLength(1);
+    expect((await accept()).status).toBe(409);
   });
 });
 

@@ -14,6 +14,7 @@ import {
 } from "../../src/plugins/openwop/http/error-map.ts";
 import type { OpenWopDependencies } from "../../src/plugins/openwop/app.ts";
 import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
+import { HTTP_BOUNDS } from "../../src/plugins/openwop/http/http-bounds.ts";
 import { ADVERTISED, BEARER, createFakeFace, createPost } from "./http-fake-host.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");
@@ -155,6 +156,29 @@ describe("the OpenAPI document", () => {
     const resolve =
       paths["/v1/interrupts/{token}"]!["post"]!.requestBody!.content["application/json"]!.schema;
     expect(ajv.compile(resolve)({})).toBe(false);
+  });
+
+  it("names the refusals that a body and too many requests may meet, whatever the route", async () => {
+    const { paths } = await openApi();
+    const large = "x".repeat(HTTP_BOUNDS.bodyBytesMax + 1);
+    const send = async (path: string, method: string, body?: string): Promise<number> => {
+      const { app, host } = createFakeFace({ rateLimit: { requestsPerSecond: 1, burst: 1 } });
+      host.put("run-1");
+      const url = path.replace("{runId}", "run-1").replace(/\{\w+\}/g, "good");
+      const request = { method: method.toUpperCase(), headers: BEARER, ...(body !== undefined && { body }) };
+      const { status } = await app.request(url, request);
+      return body === undefined ? (await app.request(url, request)).status : status;
+    };
+    for (const [path, methods] of Object.entries(paths))
+      for (const [method, { operationId, responses }] of Object.entries(methods)) {
+        const named = Object.keys(responses).map(Number);
+        expect([operationId, named]).toEqual([operationId, expect.arrayContaining([429])]);
+        expect(named).toContain(await send(path, method));
+        if (method === "get") continue;
+        expect([operationId, await send(path, method, large)]).toEqual([operationId, 413]);
+        expect([operationId, await send(path, method, "not JSON")]).toEqual([operationId, 415]);
+        expect([operationId, named]).toEqual([operationId, expect.arrayContaining([413, 415])]);
+      }
   });
 
   it("has only routes that are there, and seams only where they are", async () => {

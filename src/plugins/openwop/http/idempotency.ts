@@ -6,6 +6,7 @@
  * I2 Only answers that stay true are kept: success, and refusals that asking again does not change.
  * I3 The run that a keyed request creates has the id that was kept with the key, so that a second try finds the run of the
  *    first: after a crash, and after a failure that left open whether the run was begun. Only a refusal frees the key.
+ *    Whoever answers a question is told so again where that answer is in the log.
  */
 import { hash } from "node:crypto";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
@@ -41,11 +42,17 @@ export interface IdempotencyDependencies {
   readonly newRunId: () => CoordinationId;
 }
 
+export interface BegunRequest {
+  readonly runId: CoordinationId;
+  /** The request was begun before, and nobody knows what became of it. */
+  readonly isRepeated: boolean;
+}
+
 /** Does the work, or answers what it answered before. */
 export async function runOnceForKey(
   { requests, clock, newRunId }: IdempotencyDependencies,
   { tenant, endpoint, key, asked: request, headersOf }: KeyedAsk,
-  work: (runId: CoordinationId) => Promise<Answer>,
+  work: (request: BegunRequest) => Promise<Answer>,
 ): Promise<Answer> {
   const unusable = refuseKey(key);
   if (unusable) return unusable;
@@ -54,13 +61,8 @@ export async function runOnceForKey(
   const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
   const digest = hash("sha256", formatCanonicalJson(request));
   await giveWay();
-  const begun = await requests.begin({
-    ...at,
-    digest,
-    runId: newRunId(),
-    now,
-    leaseUntilMs,
-  });
+  const runId = newRunId();
+  const begun = await requests.begin({ ...at, digest, runId, now, leaseUntilMs });
   switch (begun.kind) {
     case "answered":
       return replayAnswer(begun.answer, headersOf);
@@ -71,7 +73,9 @@ export async function runOnceForKey(
     case "mismatch":
       return refuse("idempotency_key_mismatch", "The key was used before, to ask for something else.");
     case "new":
-      return await runAndKeepAnswer(requests, { ...at, leaseUntilMs }, () => work(begun.runId));
+      return await runAndKeepAnswer(requests, { ...at, leaseUntilMs }, () =>
+        work({ runId: begun.runId, isRepeated: begun.runId !== runId }),
+      );
   }
 }
 

@@ -63,17 +63,25 @@ function describeParameters(route: Route): readonly Json[] {
 function describeResponses(route: Route): Json {
   const content: Record<string, Json> = { "application/json": { schema: schemaOf(route.answer, "output") } };
   if (route.streams) content["text/event-stream"] = { schema: { type: "string" } };
-  const refused = [
-    ...(route.body || route.queries ? [400] : []),
-    ...(route.auth === "bearer" ? [401, 429] : []),
-    ...(route.refusals ?? []),
-    500,
-  ];
-  const errors = refused.map((status): [string, Json] => [
+  const errors = [...listSharedRefusals(route), ...(route.refusals ?? [])].map((status): [string, Json] => [
     String(status),
     { description: "Not done.", content: { "application/json": { schema: ERROR } } },
   ]);
   return { [String(route.status)]: { description: "Done.", content }, ...Object.fromEntries(errors) };
+}
+
+/** Lists the refusals of what every request goes through (`serve-route.ts`). Whatever is no GET may have a body and a key. */
+function listSharedRefusals({ method, path, auth, isHidden = false, queries }: Route): readonly number[] {
+  const isGet = method === "GET";
+  return [
+    ...(!isGet || queries ? [400] : []),
+    ...(auth === "bearer" && !isHidden ? [401] : []),
+    ...(isHidden || path.includes("{") ? [404] : []),
+    ...(isGet ? [] : [409, 413, 415]),
+    429,
+    500,
+    ...(auth === "none" ? [] : [503]),
+  ];
 }
 
 function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {

@@ -21,6 +21,8 @@ export interface Ask<Body = unknown> {
   readonly isHead: boolean;
   /** Names the run to create, where the request carries an idempotency key. */
   readonly runId?: CoordinationId;
+  /** A request with the same key came before, and nobody knows what became of it. */
+  readonly isRepeated?: boolean;
   /** Returns a part of the path; empty where the path has none of that name. */
   readonly param: (name: string) => string;
   readonly query: (name: string) => string | undefined;
@@ -102,7 +104,7 @@ interface RouteDescription {
   readonly isTagged?: boolean;
   /** Not found, rather than refused, without a token. */
   readonly isHidden?: boolean;
-  /** Statuses of refusals, besides 400, 401, 429 and 500. */
+  /** Statuses of its own refusals, besides those that follow from the rest (`openapi.ts`). */
   readonly refusals?: readonly number[];
   /** Streams server-sent events where these are asked for. */
   readonly streams?: boolean;

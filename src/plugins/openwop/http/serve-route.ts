@@ -243,8 +243,8 @@ async function answerPost(
     ...(route.isTagged && { headersOf: readTagHeader }),
   };
   const { host, clock, newRunId } = dependencies;
-  return await runOnceForKey({ requests: host.requests, clock, newRunId }, keyed, async (runId) =>
-    route.handle({ ...ask, runId }, dependencies),
+  return await runOnceForKey({ requests: host.requests, clock, newRunId }, keyed, async (again) =>
+    route.handle({ ...ask, ...again }, dependencies),
   );
 }
 

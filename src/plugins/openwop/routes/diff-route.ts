@@ -21,7 +21,6 @@ export const diffRoute: Route = route({
   auth: "bearer",
   summary: "How another run differs from this one.",
   status: 200,
-  refusals: [404],
   answer: runDiffSchema,
   isLong: true,
   queries: [{ name: "against", summary: "The other run.", schema: { type: "string" } }],

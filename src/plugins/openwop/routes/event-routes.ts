@@ -44,7 +44,6 @@ export const eventRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "The events of a run, as a stream that can be resumed, or as JSON.",
     status: 200,
-    refusals: [404, 429, 503],
     answer: eventPageSchema,
     streams: true,
     isLong: true,
@@ -65,7 +64,6 @@ export const eventRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "The events after a sequence, as soon as there are any.",
     status: 200,
-    refusals: [404, 503],
     answer: eventPageSchema,
     isLong: true,
     queries: [

@@ -37,7 +37,7 @@ export const forkRoute: Route = route({
   auth: "bearer",
   summary: "Makes a run out of the events of another one.",
   status: 201,
-  refusals: [403, 404, 409, 413, 415, 422, 503],
+  refusals: [403, 422],
   body: forkBody,
   answer: forkedSchema,
   handle: fork,

@@ -48,7 +48,6 @@ export const hostRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "The definition of a workflow.",
     status: 200,
-    refusals: [404, 503],
     answer: anySchema,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.workflow(ask.caller, ask.param("workflowId")), (workflow) =>
@@ -76,7 +75,6 @@ export const hostRoutes: readonly Route[] = [
     auth: "bearer",
     status: 200,
     summary: "An agent of this host.",
-    refusals: [404],
     answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
     handle: (ask, dependencies) => {

@@ -1,5 +1,9 @@
 /** Owns: the routes by which people and systems answer what a run waits for. */
 import { z } from "zod";
+import type {
+  Answered,
+  ResolvedInterrupt,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import {
   answerFromOutcome,
@@ -27,7 +31,7 @@ export const interruptRoutes: readonly Route[] = [
     auth: "bearer",
     isPersonal: true,
     status: 200,
-    refusals: [403, 404, 409, 410, 422, 503],
+    refusals: [403, 410, 422],
     body: resolveBody,
     answer: resolvedSchema,
     handle: async (ask, { host }) => {
@@ -35,7 +39,7 @@ export const interruptRoutes: readonly Route[] = [
       const resolved = await host.resolve(
         ...([ask.caller, ask.param("runId"), ask.param("nodeId"), ask.body.resumeValue] as const),
       );
-      return answerFromOutcome(resolved, (value) => createJsonAnswer(200, value));
+      return createResolvedAnswer(ask, resolved);
     },
   }),
   route({
@@ -45,7 +49,7 @@ export const interruptRoutes: readonly Route[] = [
     summary: "What the holder of a signed token is asked.",
     auth: "token",
     status: 200,
-    refusals: [404, 409, 410],
+    refusals: [409, 410],
     answer: interruptSchema,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.inspectToken(ask.param("token")), ({ kind, key, data, resumeSchema }) =>
@@ -60,7 +64,7 @@ export const interruptRoutes: readonly Route[] = [
     summary: "Answers an interrupt with a signed token.",
     auth: "token",
     status: 200,
-    refusals: [403, 404, 409, 410, 422, 503],
+    refusals: [403, 410, 422],
     body: resolveBody,
     answer: resolvedSchema,
     handle: resolveByToken,
@@ -70,12 +74,17 @@ export const interruptRoutes: readonly Route[] = [
 async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies): Promise<Answer> {
   const token = ask.param("token");
   if (hasValue(ask.body))
-    return answerFromOutcome(await host.resolveToken(token, ask.body.resumeValue), (value) =>
-      createJsonAnswer(200, value),
-    );
+    return createResolvedAnswer(ask, await host.resolveToken(token, ask.body.resumeValue));
   // Problems of the body are told to those with a good token only.
   const interrupt = await host.inspectToken(token);
   return interrupt.kind === "refused" ? interrupt : refuseMissingValue();
+}
+
+/** A request that is sent again is told what the first one would have been, where its answer is what settled the question. */
+function createResolvedAnswer({ isRepeated }: Ask, outcome: Answered<ResolvedInterrupt>): Answer {
+  if (isRepeated && outcome.kind === "refused" && outcome.resolved)
+    return createJsonAnswer(200, outcome.resolved);
+  return answerFromOutcome(outcome, (value) => createJsonAnswer(200, value));
 }
 
 function hasValue(body: ResolveBody): boolean {

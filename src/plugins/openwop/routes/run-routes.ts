@@ -62,7 +62,7 @@ export const runRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "Starts a run of a workflow.",
     status: 201,
-    refusals: [403, 409, 413, 415, 422, 503],
+    refusals: [403, 422],
     body: createBody,
     answer: createdSchema,
     handle: createRun,
@@ -74,7 +74,6 @@ export const runRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "How a run is.",
     status: 200,
-    refusals: [404, 503],
     answer: snapshotSchema,
     isLong: true,
     handle: async (ask, { host }) =>
@@ -89,7 +88,6 @@ export const runRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "Cancels a run and its children.",
     status: 200,
-    refusals: [404, 409, 503],
     body: z.strictObject({ reason }),
     answer: runStatusSchema,
     handle: async (ask, { host }) =>
@@ -115,7 +113,6 @@ export const runRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "Pauses a run.",
     status: 202,
-    refusals: [404, 409, 503],
     body: z.strictObject({ reason, drainPolicy: z.enum(["immediate", "drain-current-node"]).optional() }),
     answer: z.object({ runId: z.string(), status: z.literal("paused"), pausedAt: z.string() }),
     handle: async (ask, { host, clock }) => {
@@ -133,7 +130,6 @@ export const runRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "Lets a paused run go on.",
     status: 202,
-    refusals: [404, 409, 503],
     body: z.strictObject({ reason }),
     answer: z.object({ runId: z.string(), status: z.literal("running"), resumedAt: z.string() }),
     handle: async (ask, { host, clock }) =>
@@ -148,7 +144,6 @@ export const runRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "Which run started a run, and on which host.",
     status: 200,
-    refusals: [404, 503],
     answer: ancestrySchema,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.ancestry(ask.caller, ask.param("runId")), (ancestry) =>

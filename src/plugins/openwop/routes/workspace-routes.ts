@@ -42,7 +42,6 @@ export const workspaceRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "A file, as it is or as it was.",
     status: 200,
-    refusals: [404],
     answer: fileSchema,
     queries: [{ name: "version", summary: "Which of its versions.", schema: { type: "integer" } }],
     handle: (ask, { host }) => {
@@ -61,7 +60,6 @@ export const workspaceRoutes: readonly Route[] = [
     summary: "Writes a file as its next version.",
     isTagged: true,
     status: 200,
-    refusals: [409, 413, 415],
     body: putBody,
     answer: fileSchema,
     handle: (ask, { host }) => {
@@ -78,7 +76,6 @@ export const workspaceRoutes: readonly Route[] = [
     auth: "bearer",
     summary: "Removes a file; its versions stay.",
     status: 204,
-    refusals: [404, 409],
     answer: z.void(),
     handle: (ask, { host }) =>
       removeFile(host.workspace(ask.caller), ask.param("path"), readTags(ask.header("if-match"))),

@@ -6,7 +6,7 @@ import type { Usage } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { KnownCoordination, Spent } from "../../ledger/state.ts";
+import type { KnownCoordination, PlanProgress, Spent } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
@@ -29,6 +29,8 @@ export interface NestedPlan {
   /** The sum of what the plans used that the child submitted before. */
   readonly usedBefore: Spent;
   readonly used: Spent;
+  /** The most that it may use by its budget, and what it uses where no budget limits it; what it used where it has ended. */
+  readonly mayUse: Spent;
 }
 
 export async function findNestedPlan(
@@ -45,7 +47,18 @@ export async function findNestedPlan(
     isOpen: state.kind === "open",
     usedBefore: spentFromUsage(state.created.parent?.usedBefore),
     used: state.plan.spent,
+    mayUse: computeMostUse(state, state.plan),
     ...(text !== undefined && { reply: readReply(text) }),
+  };
+}
+
+function computeMostUse({ kind, created }: KnownCoordination, { spent, allowedFrom }: PlanProgress): Spent {
+  if (kind !== "open") return spent;
+  const { spawns = 0, tokens = 0, costMicroUsd = 0 } = created.plan?.budget ?? {};
+  return {
+    spawns: Math.max(spent.spawns, allowedFrom.spawns + spawns),
+    tokens: Math.max(spent.tokens, allowedFrom.tokens + tokens),
+    costMicroUsd: Math.max(spent.costMicroUsd, allowedFrom.costMicroUsd + costMicroUsd),
   };
 }
 

@@ -45,11 +45,12 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "NESTED_OPEN",
       "this session has submitted a plan that still runs; wait for its result, or cancel it",
     );
-  const left = computeBudgetLeft(state, step, usedBefore);
+  const usedBeside = await countUsedBeside(dependencies, around);
+  const left = computeBudgetLeft(state, step, { usedBefore, usedBeside });
   if (COUNTED.some((name) => (left[name] ?? 1) < 1))
     return createNowhere(
       "NESTED_BUDGET",
-      "nothing is left of the budget of the plan around it; do the work in this session",
+      "the budget of the plan around it is used up, or plans of other steps may use the rest; do the work in this session",
     );
   return { kind: "inside", parent: usedBefore === NOTHING ? parent : { ...parent, usedBefore }, left };
 }
@@ -126,15 +127,39 @@ async function countUsedBefore(
 
 const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
-/** Returns what the budgets of the step and of its plan leave. `usedBefore`: not booked before the attempt ends. */
+/** Returns what the plans of the other steps at work may use together, and those before them used. */
+async function countUsedBeside(
+  dependencies: NestedDependencies,
+  { state: { coordinationId: runId, created, plan, steps }, step }: Around,
+): Promise<Spent> {
+  let sum = NOTHING;
+  if (!plan || !created.plan?.budget) return sum;
+  for (const stepId of plan.running) {
+    const phase = steps.get(stepId)?.phase;
+    if (!phase || stepId === step.spec.stepId) continue;
+    const { attempt } = phase;
+    const session = sessionOf(phase);
+    const nested = session && (await findNestedPlan(dependencies, { runId, stepId, attempt, session }));
+    if (nested) sum = addSpent(sum, addSpent(nested.usedBefore, nested.mayUse));
+  }
+  return sum;
+}
+
+/** Plans inside that are not booked with the plan around them before the attempts end whose children submitted them. */
+interface Unbooked {
+  readonly usedBefore: Spent;
+  readonly usedBeside: Spent;
+}
+
+/** Returns what the budgets of the step and of its plan leave. */
 function computeBudgetLeft(
   state: OpenCoordination,
   { spec, spent = NOTHING }: Step,
-  usedBefore: Spent,
+  { usedBefore, usedBeside }: Unbooked,
 ): SpendingLimit {
   const ofStep = leftOf(spec.planned?.budget, addSpent(spent, usedBefore));
   if (!isPlanned(state)) return ofStep;
-  const used = addSpent(state.plan.spent, usedBefore);
+  const used = addSpent(state.plan.spent, addSpent(usedBefore, usedBeside));
   const { allowedFrom } = state.plan;
   const sinceAllowed = {
     spawns: used.spawns - allowedFrom.spawns,

@@ -5,6 +5,7 @@ import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import { addMs, type AgentId, type SessionKey } from "../../contracts/ids.ts";
 import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import { isRecord } from "../../std/is-record.ts";
+import { createTurnsByName, type TurnsByName } from "../../std/turns-by-name.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { Coordination } from "../../ledger/state.ts";
@@ -31,11 +32,18 @@ import type {
 } from "./plan-requests.ts";
 import { takeLowerConfidence, planDecided } from "./plugin-decision.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
 import { takeProgress } from "./take-progress.ts";
 import { checkWorktrees } from "./check-worktrees.ts";
 import { takeReport } from "./take-report.ts";
 
-export function createPlanRequests(dependencies: RuntimeDependencies & ForkDependencies): PlanRequests {
+interface SubmitDependencies extends RuntimeDependencies {
+  /** Opening plans, by the plan that they are inside of. */
+  readonly openings: TurnsByName;
+}
+
+export function createPlanRequests(base: RuntimeDependencies & ForkDependencies): PlanRequests {
+  const dependencies = { ...base, openings: createTurnsByName() };
   return {
     submitPlan: (submission) => submitPlan(dependencies, submission),
     forkPlan: (request) =>
@@ -52,7 +60,7 @@ export function createPlanRequests(dependencies: RuntimeDependencies & ForkDepen
   };
 }
 
-async function submitPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
+async function submitPlan(base: SubmitDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
   const rules = chooseRules(base, submission);
   const dependencies = withRules(base, rules);
   const checked = check(dependencies, submission);
@@ -62,20 +70,31 @@ async function submitPlan(base: RuntimeDependencies, submission: PlanSubmission)
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
   const decided = await planDecided(dependencies, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
-  const place = await placeOf(dependencies, graph);
-  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const unenforceable = await findUnenforceable(dependencies, checked.plan, graph);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
+  const confidence = takeLowerConfidence(graph.confidence, decided.confidence);
+  const around = await stepOfChild(dependencies, graph.ownerSession);
+  // One at a time: the budget that is left depends on which plans are inside already.
+  return dependencies.openings.run(around?.state.coordinationId ?? graph.coordinationId, () =>
+    openPlan(dependencies, { submission, graph, confidence, policy: rules?.policy }),
+  );
+}
+
+async function openPlan(
+  dependencies: RuntimeDependencies,
+  checked: Omit<Opening, "plan" | "place">,
+): Promise<PlanSubmitted> {
+  const { submission, graph } = checked;
+  const place = await placeOf(dependencies, graph);
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const plan = textOf(dependencies, submission);
   const { coordinationId, objective } = graph;
   const aim: ContentInput = { ref: dependencies.refOf(objective), text: objective, keepWhileRunning: true };
   dependencies.plans.remember(plan.ref.sha256, graph);
-  const confidence = takeLowerConfidence(graph.confidence, decided.confidence);
   const { forkedFrom } = submission;
   const admission = await draftAdmission(dependencies, { graph, from: 0, forkedFrom });
   const keep = await listKeptContents(dependencies, graph, forkedFrom);
-  const policy = rules?.policy;
-  const open = draftOpening(dependencies, { submission, graph, plan, place, confidence, policy });
+  const open = draftOpening(dependencies, { ...checked, plan, place });
   const submitted = await dependencies.runs.submit(coordinationId, [open, admission], [plan, aim], { keep });
   if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
   if (place.kind === "inside") dependencies.giveBack(place.parent.coordinationId, place.parent.stepId);
@@ -122,10 +141,10 @@ async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission
   const { graph } = checked;
   const unplaced = await checkWorktrees(dependencies, checked.plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
-  const place = await placeOf(dependencies, graph);
-  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const unenforceable = await findUnenforceable(dependencies, checked.plan, graph);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
+  const place = await placeOf(dependencies, graph);
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const { coordinationId, steps } = graph;
   const state = await dependencies.runs.state(coordinationId);
   return state.kind === "unopened"

@@ -84,8 +84,7 @@ const mcpTool = createCallingNode(
     const address = findAddress(view, mcp["url"] ?? view.settings.mcpUrl, MCP_PATH);
     if (!address)
       return { missing: "no MCP server is configured (config.mcp.url, the server's default, or peerUrl)" };
-    const { peerUrl: _, ...inputs } = inputsOf(view.run, view.graph, view.node);
-    const args = { ...(isRecord(mcp["arguments"]) ? mcp["arguments"] : {}), ...inputs };
+    const args = recordedInputsOf(view) ?? createArguments(view, mcp["arguments"]);
     return {
       name: tool,
       inputs: args,
@@ -97,6 +96,16 @@ const mcpTool = createCallingNode(
       ? [draftCompleted(view, { text, content, contentTrust: "untrusted" })]
       : [draftFailed(view, { code: "tool_failed", message: "the tool says that it failed" })],
 );
+
+function createArguments({ run, graph, node }: NodeView, configured: unknown): Values {
+  const { peerUrl: _, ...inputs } = inputsOf(run, graph, node);
+  return { ...(isRecord(configured) ? configured : {}), ...inputs };
+}
+
+/** Returns the arguments of a call that is in the log. Made again it is the same call, whatever variables have changed since. */
+function recordedInputsOf({ nodeRun: { openCall } }: NodeView): Values | undefined {
+  return isRecord(openCall?.inputs) ? openCall.inputs : undefined;
+}
 
 /** `core.ai.callPrompt` is a model's turn unless it names a tool. */
 export const toolOrPrompt: NodeType = {
@@ -112,8 +121,7 @@ export const a2aInvoke = createCallingNode(
     if (!address)
       return { missing: "no A2A agent is configured (config.url, the server's default, or peerUrl)" };
     const skill = typeof config["skill"] === "string" ? config["skill"] : "default";
-    const givenMessage = inputsOf(view.run, view.graph, view.node)["message"] ?? config["message"];
-    const message = givenMessage ?? variableOf(view.run, view.graph, "text") ?? skill;
+    const message = recordedInputsOf(view)?.["message"] ?? chooseMessage(view) ?? skill;
     const text = typeof message === "string" ? message : JSON.stringify(message);
     return {
       name: `a2a:${skill}`,
@@ -137,6 +145,11 @@ export const a2aInvoke = createCallingNode(
         ];
   },
 );
+
+function chooseMessage({ run, graph, node }: NodeView): unknown {
+  const message = inputsOf(run, graph, node)["message"] ?? node.node.config["message"];
+  return message ?? variableOf(run, graph, "text");
+}
 
 /** Where a host has its MCP server, below its root. */
 const MCP_PATH = "/v1/mcp";
@@ -173,7 +186,7 @@ function draftReturned(
   name: string,
   outcome: Answered | (EffectOutcome & { kind: "failed" }),
 ): WorkflowDraft {
-  const causationId = view.nodeRun.openCall;
+  const causationId = view.nodeRun.openCall?.eventId;
   const isOk = outcome.kind === "tool_answered" && outcome.ok;
   const returnedDraft =
     outcome.kind === "tool_answered"

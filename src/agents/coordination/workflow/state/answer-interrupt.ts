@@ -7,7 +7,7 @@
 import { decisionSchema, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import { isGiven, readAction, type Action } from "./answer-words.ts";
 import { readClarification } from "./clarification-answers.ts";
-import type { Interrupt, NodeRun, Vote } from "./workflow-state.ts";
+import type { Answer, Interrupt, NodeRun, Vote } from "./workflow-state.ts";
 import { isSameValue, type Values } from "./values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
@@ -15,7 +15,7 @@ export type Answering =
   | { readonly ok: true; readonly drafts: readonly WorkflowDraft[] }
   | { readonly ok: false; readonly code: "validation_error" | "forbidden"; readonly message: string };
 
-interface AnswerRequest {
+export interface AnswerRequest {
   readonly node: NodeRun;
   readonly interrupt: Interrupt;
   readonly value: unknown;
@@ -44,6 +44,22 @@ export function answerInterrupt(request: AnswerRequest): Answering {
     case "custom":
       return draftResolved(request, recordOf(request.value));
   }
+}
+
+/** True when this answer is the one that settled the question, and is given again. */
+export function isRecordedAnswer(recorded: Answer, request: Omit<AnswerRequest, "interrupt">): boolean {
+  const { interruptId, kind, asked: question, eventId, resumeValue, by } = recorded;
+  // Where several must approve, the vote that settled the question stands in the log by itself.
+  const data = { ...question.data, requiredApprovals: 1 };
+  const interrupt = { interruptId, kind, key: "", atMs: request.node.startedAtMs, eventId, data, votes: [] };
+  const answered = answerInterrupt({ ...request, interrupt });
+  return (
+    answered.ok &&
+    by === request.by &&
+    answered.drafts.some(
+      (draft) => draft.type === "interrupt.resolved" && isSameValue(draft.payload.resumeValue, resumeValue),
+    )
+  );
 }
 
 function recordOf(value: unknown): Values {

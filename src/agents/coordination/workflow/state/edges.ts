@@ -12,12 +12,12 @@ type Signal = "success" | "failed" | "skipped";
 export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
   const next: NextNode[] = [];
   for (const node of graph.nodes.values()) {
-    const kind = findDueStep(run, node, graph.hasLoops);
+    const kind = findDueStep(run, node);
     if (kind) next.push({ kind, node });
   }
-  if (!graph.hasLoops || next.length === 0) return next;
+  if (!next.some(({ node }) => node.isLooped)) return next;
   const behind = findNodesBehindWork(run, graph, next);
-  return next.filter(({ node }) => !behind.has(node.node.id));
+  return next.filter(({ node }) => !node.isLooped || !behind.has(node.node.id));
 }
 
 /** True when an edge waits for a failure of the node. */
@@ -25,26 +25,23 @@ export function isHandlingFailure({ outgoing }: GraphNode): boolean {
   return outgoing.some(({ rule }) => rule === "any_failed" || rule === "all_complete");
 }
 
-function findDueStep(
-  run: WorkflowRun,
-  { node, incoming }: GraphNode,
-  hasLoops: boolean,
-): NextNode["kind"] | undefined {
+function findDueStep(run: WorkflowRun, graphNode: GraphNode): NextNode["kind"] | undefined {
+  const { node, incoming, isLooped } = graphNode;
   const nodeRun = run.nodes.get(node.id);
   if (nodeRun && isAtWork(nodeRun)) return undefined;
   if (nodeRun === undefined) {
     const forward = incoming.filter(({ closesLoop }) => !closesLoop);
     return ruleOf(run, forward, -1);
   }
-  // Without loops a second edge that arrives at a node is late, and nothing new.
-  return hasLoops ? findLoopStep(run, nodeRun, incoming) : undefined;
+  // Where no loop leads here, a second edge that arrives is late, and nothing new.
+  return isLooped ? findLoopStep(run, nodeRun, graphNode) : undefined;
 }
 
 /** A loop came round: something that leads here ended after this node was last started or skipped. */
 function findLoopStep(
   run: WorkflowRun,
   nodeRun: NodeRun,
-  incoming: readonly GraphEdge[],
+  { incoming, outgoing }: GraphNode,
 ): NextNode["kind"] | undefined {
   const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > nodeRun.startedSequence;
   const closing = incoming.filter((edge) => edge.closesLoop && isNews(edge));
@@ -52,8 +49,16 @@ function findLoopStep(
   const forward = incoming.filter(({ closesLoop }) => !closesLoop);
   if (!forward.some(isNews)) return undefined;
   const ruled = ruleOf(run, forward, nodeRun.startedSequence);
-  // A node that was skipped before and is skipped again has nothing new to say.
-  return ruled === "skip" && nodeRun.status === "skipped" ? undefined : ruled;
+  // A node that is skipped again has something to say only to nodes that have not moved since the loop came round.
+  const isKnown = ruled === "skip" && nodeRun.status === "skipped";
+  const since = Math.max(...forward.map((edge) => endOf(run, edge)));
+  return isKnown && !outgoing.some((edge) => isBehindSince(run, edge, since)) ? undefined : ruled;
+}
+
+/** True when the edge leads on to a node that was last started or skipped before this event. */
+function isBehindSince(run: WorkflowRun, { closesLoop, targetNodeId }: GraphEdge, sequence: number): boolean {
+  const target = run.nodes.get(targetNodeId);
+  return !closesLoop && target !== undefined && target.startedSequence < sequence;
 }
 
 function endOf(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
@@ -153,9 +158,14 @@ function findNodesBehindWork(
   for (const node of run.nodes.values()) if (isAtWork(node)) pending.push(node.nodeId);
   for (let id = pending.pop(); id !== undefined; id = pending.pop())
     for (const { closesLoop, targetNodeId } of graph.nodes.get(id)?.outgoing ?? []) {
-      if (closesLoop || behind.has(targetNodeId)) continue;
+      if (closesLoop || behind.has(targetNodeId) || isPassed(run, graph, targetNodeId)) continue;
       behind.add(targetNodeId);
       pending.push(targetNodeId);
     }
   return behind;
+}
+
+/** True for a node that has begun and that no loop starts again: what leads to it starts nothing behind it any more. */
+function isPassed(run: WorkflowRun, graph: NodeGraph, nodeId: string): boolean {
+  return run.nodes.has(nodeId) && graph.nodes.get(nodeId)?.isLooped === false;
 }

@@ -204,10 +204,9 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
 
 /** Whoever answers has a name; the end of the time has none. */
 function readAnswer({ eventId, payload }: Of<"interrupt.resolved">, node: NodeRun | undefined): Answer {
-  const { interruptId, kind, resumeValue, resolvedBy } = payload;
-  const isExpired = resolvedBy === undefined;
+  const { interruptId, kind, resumeValue, resolvedBy: by } = payload;
   const answer = { interruptId, kind, resumeValue, eventId, asked: questionOf(node) };
-  return isExpired ? { ...answer, isExpired } : answer;
+  return by === undefined ? { ...answer, isExpired: true } : { ...answer, by };
 }
 
 function questionOf(node: NodeRun | undefined): Answer["asked"] {
@@ -236,7 +235,7 @@ function evolveActs(
           memoryIds: [...node.memoryIds, event.payload.memoryId],
         };
       case "agent.toolCalled":
-        return { ...node, openCall: event.eventId };
+        return { ...node, openCall: { eventId: event.eventId, inputs: event.payload.inputs } };
       case "agent.toolReturned":
         return node;
     }

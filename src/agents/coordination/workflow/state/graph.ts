@@ -23,10 +23,16 @@ export function compileWorkflow(authored: WorkflowDefinition, sha256: string): C
   }));
   const incoming = Map.groupBy(edges, ({ targetNodeId }) => targetNodeId);
   const outgoing = Map.groupBy(edges, ({ sourceNodeId }) => sourceNodeId);
+  const looped = findLoopedNodes(outgoing);
   const nodes = new Map(
     definition.nodes.map((node): [string, GraphNode] => [
       node.id,
-      { node, incoming: incoming.get(node.id) ?? [], outgoing: outgoing.get(node.id) ?? [] },
+      {
+        node,
+        incoming: incoming.get(node.id) ?? [],
+        outgoing: outgoing.get(node.id) ?? [],
+        isLooped: looped.has(node.id),
+      },
     ]),
   );
   const { settings } = definition;
@@ -37,7 +43,6 @@ export function compileWorkflow(authored: WorkflowDefinition, sha256: string): C
       definition: sha256,
       nodes,
       variables: definition.variables,
-      hasLoops: closing.size > 0,
       ...(settings.timeout !== undefined && { timeoutMs: settings.timeout }),
       maxRetries: settings.maxRetries ?? 0,
       loopbackMax: settings.maxLoopbackIterations ?? WORKFLOW_BOUNDS.loopbackIterations,
@@ -91,6 +96,18 @@ function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {
 
 function findRepeated(ids: readonly string[]): string[] {
   return [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))];
+}
+
+/** The nodes that are started again when a loop comes round: where the edges that close loops lead, and all behind. */
+function findLoopedNodes(outgoing: ReadonlyMap<string, readonly GraphEdge[]>): Set<string> {
+  const looped = new Set<string>();
+  const pending = [...outgoing.values()].flat().filter(({ closesLoop }) => closesLoop);
+  for (let edge = pending.pop(); edge; edge = pending.pop()) {
+    if (looped.has(edge.targetNodeId)) continue;
+    looped.add(edge.targetNodeId);
+    pending.push(...(outgoing.get(edge.targetNodeId) ?? []));
+  }
+  return looped;
 }
 
 /** The edges that lead back to a node on the way to their source, walking from the nodes in the order of the definition. */

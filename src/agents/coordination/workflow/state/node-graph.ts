@@ -12,7 +12,6 @@ export interface NodeGraph {
   readonly definition: string;
   readonly nodes: ReadonlyMap<string, GraphNode>;
   readonly variables: readonly WorkflowVariable[];
-  readonly hasLoops: boolean;
   /** Milliseconds that a run may work; absent: the host's limit. 0: none. */
   readonly timeoutMs?: number;
   readonly maxRetries: number;
@@ -23,6 +22,8 @@ export interface GraphNode {
   readonly node: WorkflowNode;
   readonly incoming: readonly GraphEdge[];
   readonly outgoing: readonly GraphEdge[];
+  /** It is in a loop or behind one, so that it may be started again. */
+  readonly isLooped: boolean;
 }
 
 export type GraphEdge = WorkflowEdge & { readonly rule: EdgeRule; readonly closesLoop: boolean };

@@ -88,8 +88,8 @@ export interface NodeRun {
   readonly completedChildren: number;
   /** Entries that it has kept in memory since it was started, the oldest first. */
   readonly memoryIds: readonly string[];
-  /** A tool call of it that has not returned. */
-  readonly openCall?: EventId;
+  /** A tool call of it that has not returned, and its arguments. */
+  readonly openCall?: { readonly eventId: EventId; readonly inputs: unknown };
   /** How far an agent of a manifest is. */
   readonly invocation?: Invocation;
   /** How often an edge that closes a loop has fired it again. */
@@ -121,6 +121,8 @@ export interface Answer {
   readonly interruptId: string;
   readonly kind: InterruptKind;
   readonly resumeValue: unknown;
+  /** Absent where nobody answered in time. */
+  readonly by?: string;
   readonly eventId: EventId;
   /** The question. */
   readonly asked: Pick<Interrupt, "data" | "reason">;

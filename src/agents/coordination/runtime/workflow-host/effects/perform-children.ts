@@ -226,16 +226,12 @@ function createHostStopSignal(signal: AbortSignal): AbortSignal {
 async function createOnPeer(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
-  { effect, signal, deliver }: ChildAct,
+  act: ChildAct,
 ): Promise<string | undefined> {
+  const { effect, signal, deliver } = act;
+  const { peerUrl = "" } = effect;
+  if (!(await isAnotherHost(dependencies, peerUrl, act))) return undefined;
   const peers = await dependencies.peers();
-  const peerUrl = effect.peerUrl ?? "";
-  const host = await peers.discover(peerUrl, signal);
-  if (host.kind === "host" && host.hostId === dependencies.settings.hostId) {
-    const message = "the peer is this host: leave out peerUrl for a workflow of its own";
-    await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
-    return undefined;
-  }
   const nodeState = loadedRun.run.nodes.get(effect.nodeId);
   const causationId = nodeState?.handoff?.chainEventId ?? nodeState?.startedEventId;
   const created = await peers.createRun(peerUrl, {
@@ -252,6 +248,20 @@ async function createOnPeer(
   }
   if (created.code !== "aborted") await deliver([{ kind: "child_refused", error: failureOf(created).error }]);
   return undefined;
+}
+
+/** Discovers the peer. False where the run has ended meanwhile, and where the peer is this host, which is then told to the run. */
+async function isAnotherHost(
+  { peers, settings }: EffectDependencies,
+  peerUrl: string,
+  { signal, deliver }: ChildAct,
+): Promise<boolean> {
+  const host = await (await peers()).discover(peerUrl, signal);
+  if (signal.aborted) return false;
+  if (host.kind !== "host" || host.hostId !== settings.hostId) return true;
+  const message = "the peer is this host: leave out peerUrl for a workflow of its own";
+  await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
+  return false;
 }
 
 function endOnPeer({ status, variables, error, unmet }: PeerRunEnded): EffectOutcome {

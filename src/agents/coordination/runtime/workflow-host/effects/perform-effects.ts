@@ -113,7 +113,7 @@ function callOf<E extends Of<"call_tool" | "send_message">>(
     dependencies,
     loadedRun,
     cause,
-    loadedRun.run.nodes.get(nodeId)?.openCall,
+    loadedRun.run.nodes.get(nodeId)?.openCall?.eventId,
   );
   return { effect, signal, parent, trace: traceOf(dependencies, loadedRun, id) };
 }
@@ -129,7 +129,12 @@ function createAgentAct(
     signal,
     trace: traceOf(dependencies, loadedRun, id),
     parent: () =>
-      describeCallingRun(dependencies, loadedRun, "mcp-tool-call", loadedRun.run.nodes.get(nodeId)?.openCall),
+      describeCallingRun(
+        dependencies,
+        loadedRun,
+        "mcp-tool-call",
+        loadedRun.run.nodes.get(nodeId)?.openCall?.eventId,
+      ),
     readMemory: async (scope, query) => {
       const read = await readMemory(dependencies, loadedRun, {
         ...query,

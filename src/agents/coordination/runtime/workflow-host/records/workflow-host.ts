@@ -49,6 +49,8 @@ export interface HostRefusal {
   readonly code: HostErrorCode;
   readonly message: string;
   readonly details?: Readonly<Record<string, unknown>>;
+  /** The question was settled by the same answer of the same caller: this is what that was told, or would have been. */
+  readonly resolved?: ResolvedInterrupt;
 }
 
 export type Answered<T> = { readonly kind: "done"; readonly value: T } | HostRefusal;

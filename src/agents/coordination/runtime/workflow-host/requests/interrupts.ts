@@ -2,7 +2,12 @@
 import { formatTimestamp, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { TokenPayload } from "../../../ports/token-signer.ts";
-import { answerInterrupt, needsLogin } from "../../../workflow/state/answer-interrupt.ts";
+import {
+  answerInterrupt,
+  isRecordedAnswer,
+  needsLogin,
+  type AnswerRequest,
+} from "../../../workflow/state/answer-interrupt.ts";
 import { readClarification, readQuestions } from "../../../workflow/state/clarification-answers.ts";
 import { findUnfitDraft } from "../../../workflow/fit-for-log.ts";
 import { findAskingNode, statusOf } from "../../../workflow/state/run-view.ts";
@@ -105,15 +110,15 @@ export async function answer(
     answerRequest.runId,
     ({ run }): RequestDrafts<HostRefusal> => {
       const place = placeOf(run, answerRequest, dependencies.clock.now());
-      if ("kind" in place) return { refused: place };
-      interruptId = place.interrupt.interruptId;
-      const answered = answerInterrupt({
-        ...place,
+      const speaking = {
         value: answerRequest.value,
         by: answerRequest.by,
         isTokenHolder: answerRequest.tenant === undefined,
         believesVoter: dependencies.conformance?.believesVoter(run) ?? false,
-      });
+      };
+      if ("kind" in place) return { refused: recallAnswer(place, run, { ...answerRequest, ...speaking }) };
+      interruptId = place.interrupt.interruptId;
+      const answered = answerInterrupt({ ...place, ...speaking });
       if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
       const unfit = findUnfitDraft(answered.drafts);
       return unfit
@@ -144,6 +149,21 @@ function placeOf(run: WorkflowRun, { nodeId, interruptId }: Asked, now: EpochMs)
   )
     return refuseSettledQuestion(nodeId);
   return { node, interrupt };
+}
+
+type Spoken = Asked & Omit<AnswerRequest, "node" | "interrupt">;
+
+/** Adds to the refusal what this answer came to, where it is the one that settled the question. */
+function recallAnswer(refusal: HostRefusal, run: WorkflowRun, spoken: Spoken): HostRefusal {
+  const { nodeId, interruptId } = spoken;
+  const node = run.nodes.get(nodeId);
+  const recorded = node?.answers.findLast((each) => (interruptId ?? each.interruptId) === each.interruptId);
+  if (!node || !recorded || !isRecordedAnswer(recorded, { ...spoken, node })) return refusal;
+  const { runId } = run;
+  return {
+    ...refusal,
+    resolved: { runId, nodeId, interruptId: recorded.interruptId, status: statusOf(run) },
+  };
 }
 
 /** True also where no timer fired, as on a machine that slept. The time of a fork's question begins anew with its first own event. */

@@ -3,16 +3,9 @@ import pg from "pg";
 import { expect, it } from "vitest";
 import { openRun } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
-import { createTestSchema } from "../support/postgres-server.ts";
+import { createTestSchema, withSetting } from "../support/postgres-server.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { readAll } from "./ledger-store-tested.ts";
-
-/** The URL with one more setting for each connection. */
-function withSetting(url: string, setting: string): string {
-  const changed = new URL(url);
-  changed.searchParams.set("options", `${changed.searchParams.get("options") ?? ""} -c ${setting}`);
-  return changed.href;
-}
 
 it("a ledger that another process holds is waited for whatever isolation the server has as its default", async () => {
   await using schema = await createTestSchema();

@@ -93,3 +93,10 @@ export async function createTestSchema(server?: { readonly url: string }): Promi
     },
   };
 }
+
+/** Returns the URL with one more setting for each connection. */
+export function withSetting(url: string, setting: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set("options", `${changed.searchParams.get("options") ?? ""} -c ${setting}`);
+  return changed.href;
+}

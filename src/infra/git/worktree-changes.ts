@@ -40,17 +40,22 @@ export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Pr
   const untracked = await git({ ...inTree, args: ["ls-files", "-z", "--others", "--exclude-standard"] });
   if (tracked.kind === "failed") return describeFailure(tracked);
   if (untracked.kind === "failed") return describeFailure(untracked);
-  const bases = readRawDiff(tracked.output);
-  for (const name of splitNames(untracked.output)) if (!bases.has(name)) bases.set(name, "absent");
-  const names = [...bases.keys()];
+  const files = readRawDiff(tracked.output);
+  for (const name of splitNames(untracked.output))
+    if (!files.has(name)) files.set(name, { base: "absent", mode: "" });
+  const names = [...files.keys()];
   const excess = await findExcess(tree, names);
   if (excess !== undefined) return { kind: "too_much", message: excess };
-  const theirs = await readVersions(git, inTree, names);
-  const ours = await readVersions(git, { folder: repository }, names);
+  const isOnDisk = await hasFileModes(git, inTree);
+  const inBase = [...files].filter(([, { base: version }]) => !isOnDisk && version !== "absent");
+  const theirModes = new Map(inBase.map(([name, { mode }]) => [name, mode]));
+  const ourModes = new Map(inBase.map(([name, { base: version }]) => [name, modeOf(version)]));
+  const theirs = await readVersions(git, inTree, names, theirModes);
+  const ours = await readVersions(git, { folder: repository }, names, ourModes);
   if (!theirs || !ours) return { kind: "failed", message: "a file of the worktree cannot be read" };
   const changes = names.map((path): WorktreeChange => ({
     path,
-    base: bases.get(path) ?? "absent",
+    base: files.get(path)?.base ?? "absent",
     theirs: theirs.get(path) ?? "other",
     ours: ours.get(path) ?? "other",
   }));
@@ -71,18 +76,25 @@ function decodeName(name: string): string {
   return isUtf8(bytes) ? bytes.toString("utf8") : `\0${bytes.toString("latin1")}`;
 }
 
-/** Returns the version in the base of every file that differs, by name. */
-function readRawDiff(output: Buffer): Map<string, string> {
-  const bases = new Map<string, string>();
+interface DifferingFile {
+  /** The version in the base. */
+  readonly base: string;
+  /** The mode of the file in the worktree, as git has it; empty for a file that git does not have. */
+  readonly mode: string;
+}
+
+/** Returns every file that differs, by name. */
+function readRawDiff(output: Buffer): Map<string, DifferingFile> {
+  const files = new Map<string, DifferingFile>();
   const fields = output.toString("latin1").split("\0");
   for (let at = 0; at + 1 < fields.length; at += 2) {
     // A file that is left in the middle of a merge (U) is told a second time as what it is.
-    const [, mode, id] = /^:(\d+) \d+ ([0-9a-f]+) [0-9a-f]+ [^U]/u.exec(fields[at] ?? "") ?? [];
+    const [, before, mode, id] = /^:(\d+) (\d+) ([0-9a-f]+) [0-9a-f]+ [^U]/u.exec(fields[at] ?? "") ?? [];
     const name = fields[at + 1];
-    if (mode === undefined || id === undefined || name === undefined) continue;
-    bases.set(decodeName(name), mode === "000000" ? "absent" : `${mode} ${id}`);
+    if (before === undefined || mode === undefined || id === undefined || name === undefined) continue;
+    files.set(decodeName(name), { base: before === "000000" ? "absent" : `${before} ${id}`, mode });
   }
-  return bases;
+  return files;
 }
 
 async function findExcess(tree: string, names: readonly string[]): Promise<string | undefined> {
@@ -102,17 +114,32 @@ async function findExcess(tree: string, names: readonly string[]): Promise<strin
     : undefined;
 }
 
-/** Returns the versions of files as they are now; `undefined` where git cannot tell them. */
+/** Returns the mode of a version, which is empty for what is no file. */
+export function modeOf(version: string): string {
+  return version.slice(0, Math.max(version.indexOf(" "), 0));
+}
+
+/** False where git does not go by what the disk says of a file being a program: there it may say that of every file. */
+export async function hasFileModes(git: RunGit, place: GitPlace): Promise<boolean> {
+  const setting = await git({ ...place, args: ["config", "--type=bool", "--get", "core.fileMode"] });
+  return setting.kind === "failed" || setting.output.toString("utf8").trim() !== "false";
+}
+
+/**
+ * Returns the versions of files as they are now; `undefined` where git cannot tell them. A plain file has its mode of `modes`, or
+ * else that on the disk.
+ */
 export async function readVersions(
   git: RunGit,
   place: GitPlace,
   names: readonly string[],
+  modes: ReadonlyMap<string, string>,
 ): Promise<Map<string, string> | undefined> {
   const versions = new Map<string, string>();
   const plain: { readonly name: string; readonly mode: string }[] = [];
   for (const name of names) {
     const facts = await lookAt(place.folder, name);
-    if (facts.kind === "file") plain.push({ name, mode: facts.mode });
+    if (facts.kind === "file") plain.push({ name, mode: findPlainMode(modes.get(name)) ?? facts.mode });
     else if (facts.kind === "link") {
       const id = await hashLink(git, place, facts.target);
       if (id === undefined) return undefined;
@@ -127,6 +154,10 @@ export async function readVersions(
     for (const [index, { name, mode }] of some.entries()) versions.set(name, `${mode} ${ids[index] ?? ""}`);
   }
   return versions;
+}
+
+function findPlainMode(mode = ""): string | undefined {
+  return mode.startsWith("100") ? mode : undefined;
 }
 
 type FileFacts =

@@ -25,7 +25,7 @@ import type {
   WorktreeWritten,
 } from "../../agents/coordination/ports/worktrees.ts";
 import type { RunGit } from "./run-git.ts";
-import { readVersions, type WorktreeOnDisk } from "./worktree-changes.ts";
+import { hasFileModes, modeOf, readVersions, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 export async function readTexts(
   git: RunGit,
@@ -65,7 +65,9 @@ export async function writeFileWhole(
 ): Promise<WorktreeWritten> {
   const { repository } = worktree;
   const { path, before, after } = write;
-  const current = (await readVersions(git, { folder: repository }, [path]))?.get(path);
+  const place = { folder: repository };
+  const modes = new Map<string, string>((await hasFileModes(git, place)) ? [] : [[path, modeOf(before)]]);
+  const current = (await readVersions(git, place, [path], modes))?.get(path);
   if (current === after) return "written";
   if (current !== before) return "changed_meanwhile";
   try {
@@ -78,7 +80,7 @@ export async function writeFileWhole(
 }
 
 async function replaceFile({ tree, repository }: WorktreeOnDisk, write: WorktreeWrite): Promise<void> {
-  const { path, after, text } = write;
+  const { path, before, after, text } = write;
   const target = join(repository, path);
   await mkdir(dirname(target), { recursive: true });
   const name = hash("sha256", `${path}\0${after}`).slice(0, 16);
@@ -87,7 +89,10 @@ async function replaceFile({ tree, repository }: WorktreeOnDisk, write: Worktree
   try {
     const source = join(tree, path);
     if (after.startsWith("120000 ")) await symlink(await readlink(source, { encoding: "buffer" }), staged);
-    else await writeStaged(staged, { source, target, text, isProgram: after.startsWith("100755 ") });
+    else {
+      const isKept = modeOf(before) === modeOf(after);
+      await writeStaged(staged, { source, target, text, mode: isKept ? undefined : modeOf(after) });
+    }
     await rename(staged, target);
   } finally {
     await rm(staged, { force: true });
@@ -98,17 +103,20 @@ interface Staging {
   readonly source: string;
   readonly target: string;
   readonly text: string | undefined;
-  readonly isProgram: boolean;
+  /** Absent: the file is a program if it was one. */
+  readonly mode: string | undefined;
 }
 
 /** The file keeps who may read and write it. */
-async function writeStaged(staged: string, { source, target, text, isProgram }: Staging): Promise<void> {
+async function writeStaged(staged: string, { source, target, text, mode }: Staging): Promise<void> {
   if (text === undefined) await copyFile(source, staged);
   else await writeFile(staged, text);
   const before = await lstat(target).catch(() => undefined);
   const { mode: allBits } = before?.isFile() ? before : await lstat(staged);
-  const mode = allBits & 0o777;
-  await chmod(staged, isProgram ? mode | ((mode & 0o444) >> 2) : mode & ~0o111);
+  const bits = allBits & 0o777;
+  const programBits = bits | ((bits & 0o444) >> 2);
+  if (mode === undefined) await chmod(staged, bits);
+  else await chmod(staged, mode === "100755" ? programBits : bits & ~0o111);
 }
 
 /** Like git, it leaves no folder behind that has nothing in it. */

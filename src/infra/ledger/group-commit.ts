@@ -18,20 +18,28 @@ interface Waiting<T> {
 
 type Errors = readonly (Error | undefined)[];
 
+/** Bounds what is committed in one transaction. */
+export interface GroupBounds<T> {
+  readonly groupMax: number;
+  /** The characters of a group. An item that has more is a group by itself. Absent: as many as its items have. */
+  readonly charsMax?: number;
+  readonly countChars?: (item: T) => number;
+}
+
 /**
  * `commit` writes a group in one transaction and returns the error of each item that was left out, in order; it throws
  * when nothing was written.
  */
 export function groupCommit<T>(
   commit: (items: readonly T[]) => Errors | Promise<Errors>,
-  { groupMax }: { readonly groupMax: number },
+  bounds: GroupBounds<T>,
 ): GroupCommit<T> {
   let waiting: Waiting<T>[] = [];
   let scheduled: Promise<void> | undefined;
 
   const flush = async (): Promise<void> => {
-    const group = waiting.slice(0, groupMax);
-    waiting = waiting.slice(groupMax);
+    const group = waiting.slice(0, countNextGroup(waiting, bounds));
+    waiting = waiting.slice(group.length);
     try {
       const errors = await commit(group.map(({ item }) => item));
       for (const [index, { resolve, reject }] of group.entries()) {
@@ -63,4 +71,16 @@ export function groupCommit<T>(
       await scheduled;
     },
   };
+}
+
+function countNextGroup<T>(
+  waiting: readonly Waiting<T>[],
+  { groupMax, charsMax = Infinity, countChars = () => 0 }: GroupBounds<T>,
+): number {
+  let chars = 0;
+  for (const [index, { item }] of waiting.entries()) {
+    chars += countChars(item);
+    if (index >= groupMax || (index > 0 && chars > charsMax)) return index;
+  }
+  return waiting.length;
 }

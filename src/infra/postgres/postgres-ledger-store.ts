@@ -56,9 +56,9 @@ export async function openPostgresLedger(
     if (closing) throw new CoordinationError("LEDGER_CLOSED", `${name} is closed`);
     return run();
   };
-  const runWriting = <T>(run: () => Promise<T>): Promise<T> =>
+  const runWriting = <T>(run: (write: SendQuery) => Promise<T>): Promise<T> =>
     runGuarded(() => {
-      if (mode === "write") return run();
+      if (mode === "write") return run(database.write);
       throw new CoordinationError("LEDGER_UNAVAILABLE", `${name} is open for reading only`);
     });
   const ledger: OpenLedger = {
@@ -85,7 +85,7 @@ export async function openPostgresLedger(
     inspect: () => runGuarded(() => inspectDatabase(database)),
     get: (sha256) => runGuarded(async () => (await getTexts(query, [sha256])).get(sha256)),
     getMany: (sha256s) => runGuarded(() => getTexts(query, sha256s)),
-    deleteBefore: (time) => deleteTextsBefore({ database, busyTimeoutMs, portion: runWriting }, time),
+    deleteBefore: (time) => deleteTextsBefore({ database, busyTimeoutMs, written: runWriting }, time),
     owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createPostgresWorkflowStore(ledger),
     exports: createExportCursors(ledger),

@@ -14,7 +14,14 @@ import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/s
 import { growRun, type Grown } from "./database/grow-log.ts";
 import { createPrunedRuns } from "./database/pruned-table.ts";
 import type { SendQuery } from "./database/connect.ts";
-import { formatEventKey, type Group, type Head, type Wanted, type Write } from "./database/group.ts";
+import {
+  countChars,
+  formatEventKey,
+  type Group,
+  type Head,
+  type Wanted,
+  type Write,
+} from "./database/group.ts";
 import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-log-rows.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 
@@ -103,6 +110,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
     return group.hashes.get(formatEventKey({ runId, sequence: tried.sequence }))?.equals(tried.hash) === true;
   };
   return {
+    chars: countChars(request),
     want: (wanted) => {
       wanted.runIds.add(runId);
       want(request, wanted);
@@ -120,15 +128,8 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
         findLostOwner(request, head) ??
         findConflict(request, head, group);
       if (conflict) return markBasis(request, conflict);
-      const growth = {
-        runId,
-        kind,
-        events,
-        hasEnded: hasEnded(summary),
-        summary: JSON.stringify(summary),
-        origin: origin && JSON.stringify(origin),
-        ...(owner && { owner }),
-      };
+      const texts = { summary: JSON.stringify(summary), origin: origin && JSON.stringify(origin) };
+      const growth = { runId, kind, events, hasEnded: hasEnded(summary), ...texts, ...(owner && { owner }) };
       const grown = growRun(growth, head, group);
       newest = grown.newest;
       writeBeside(request, grown, group);

@@ -44,7 +44,7 @@ export function createPostgresWorkflowStore(ledger: OpenLedger): WorkflowStore {
     putDefinition: async (definition) => {
       const isItsHash = hash("sha256", definition.text) === definition.sha256;
       assertInvariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
-      await written(() => putDefinition(query, definition));
+      await written((write) => putDefinition(write, definition));
     },
     definition: (sha256) =>
       guarded(async () => {
@@ -91,17 +91,17 @@ const WORKFLOW_RUNS: RunRules<WorkflowEvent, WorkflowSummary, WorkflowAppend> = 
   },
 };
 
-/** One statement: the registration names a definition that is there. */
+/** The registration names a definition that is there. */
 async function putDefinition(
-  query: SendQuery,
+  write: SendQuery,
   { sha256, tenant, workflowId, text }: StoredDefinition,
 ): Promise<void> {
-  await query(
+  await write(
     "insert into workflow_definition (sha256, text) values (@sha256, @text) on conflict do nothing",
     { sha256, text },
   );
   if (tenant === undefined) return;
-  await query(
+  await write(
     `insert into workflow_registration (tenant, workflow_id, sha256)
      values (@tenant, @workflowId, @sha256)
      on conflict (tenant, workflow_id) do update set sha256 = excluded.sha256`,

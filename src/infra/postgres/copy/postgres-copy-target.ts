@@ -12,7 +12,12 @@ import type {
   CopyTarget,
 } from "../../ledger/copy/copy-sides.ts";
 import { COPY_MARK } from "../../ledger/half-copy.ts";
-import type { ConnectOptions, PostgresDatabase, SendQuery } from "../database/connect.ts";
+import {
+  COMMIT_TO_DISK,
+  type ConnectOptions,
+  type PostgresDatabase,
+  type SendQuery,
+} from "../database/connect.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { toLedgerError } from "../database/postgres-errors.ts";
 import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
@@ -188,7 +193,7 @@ async function withoutTriggers(
 }
 
 async function finishCopy(send: SendQuery, { events, runs, claimToken }: CopiedCounts): Promise<void> {
-  await send("set local synchronous_commit = on");
+  await send(COMMIT_TO_DISK);
   await send("update ledger_count set events = @events, runs = @runs, claim_token = @claimToken", {
     events,
     runs,

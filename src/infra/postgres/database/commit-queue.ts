@@ -5,18 +5,20 @@
  * A connection may end after the commit was sent and before it was answered. Then the group is written again: behind the lock of
  * the ledger each write finds its events in their places with their hashes, and is done, or finds the places free.
  */
-import { setTimeout as passed } from "node:timers/promises";
+import { setImmediate as passTurn, setTimeout as passed } from "node:timers/promises";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import { groupCommit } from "../../ledger/group-commit.ts";
-import type { PostgresDatabase, WriterConnection } from "./connect.ts";
+import type { PostgresDatabase, SendQuery, WriterConnection } from "./connect.ts";
 import { createWanted, type Write } from "./group.ts";
 import { isConnectionLost, toLedgerError } from "./postgres-errors.ts";
 import { readGroup } from "./read-group.ts";
-import { writeGroup } from "./write-group.ts";
+import { sendRows } from "./write-group.ts";
 
 /** Writes committed in one transaction at most. */
 const GROUP_MAX = 256;
+/** With escapes and in UTF-8 a statement of so many characters is far from the 512 MB that the driver can send. */
+const GROUP_CHARS_MAX = 16_000_000;
 /** How long it is asked what became of a commit that was not answered. */
 const FIND_OUT_MS = 10_000;
 const TRY_AGAIN_MS = 50;
@@ -30,10 +32,10 @@ export interface WriteQueue {
 /** An open ledger, as the stores on it use it. */
 export interface OpenLedger {
   readonly database: PostgresDatabase;
-  /** Runs what only reads, or is one statement, as a call of the ledger. */
+  /** Runs what only reads as a call of the ledger. */
   readonly guarded: <T>(run: () => Promise<T>) => Promise<T>;
-  /** Runs statements that write by themselves as a call of the ledger. */
-  readonly written: <T>(run: () => Promise<T>) => Promise<T>;
+  /** Runs what writes as a call of the ledger, and lends it what sends statements that write by themselves. */
+  readonly written: <T>(run: (write: SendQuery) => Promise<T>) => Promise<T>;
   /** Runs what writes to the log as a call of the ledger. */
   readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
 }
@@ -45,7 +47,11 @@ export interface WriteQueueOptions {
 }
 
 export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
-  return groupCommit((writes: readonly Write[]) => commitEach(writes, options), { groupMax: GROUP_MAX });
+  return groupCommit((writes: readonly Write[]) => commitEach(writes, options), {
+    groupMax: GROUP_MAX,
+    charsMax: GROUP_CHARS_MAX,
+    countChars: ({ chars }) => chars,
+  });
 }
 
 type Errors = (Error | undefined)[];
@@ -76,7 +82,7 @@ async function findError(write: Write, options: WriteQueueOptions): Promise<Erro
 /** Commits a group, and finds out whether it was committed where the answer was lost. */
 async function commitSurely(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
   let attempt = await tryCommit(writes, options);
-  // A connection that had been idle may have ended meanwhile; nothing was written with it.
+  // A connection that had been idle may have ended meanwhile; nothing was committed with it.
   if (attempt.kind === "failed" && attempt.failedAt === "begin") attempt = await tryCommit(writes, options);
   let untilMs: number | undefined;
   while (attempt.kind === "failed") {
@@ -109,7 +115,7 @@ function createUnknownError(cause: CoordinationError): CoordinationError {
 
 type Attempt =
   | { readonly kind: "committed"; readonly errors: Errors }
-  /** `begin` and `commit`: the connection was lost there. */
+  /** `begin`: the connection was lost before the commit was sent. `commit`: it was lost after that. */
   | {
       readonly kind: "failed";
       readonly failedAt: "connect" | "begin" | "write" | "commit";
@@ -128,8 +134,11 @@ async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): 
     for (const write of writes) write.want(wanted);
     const group = await readGroup(writer.query, wanted, { busyTimeoutMs, now: () => clock.now() });
     const errors = writes.map((write) => write.apply(group));
+    const written = sendRows(writer.query, group);
+    // The driver throws at once where it cannot send a statement, and the server would commit the others.
+    await Promise.race([written, passTurn()]);
     failedAt = "commit";
-    await writeGroup(writer.query, group, group.now);
+    await Promise.all([written, writer.query("commit")]);
     isBroken = false;
     return { kind: "committed", errors };
   } catch (cause) {

@@ -16,8 +16,10 @@ import { decodeText } from "./stored-text.ts";
 export type SendQuery = <Row>(sql: string, values?: SqlValues) => Promise<Row[]>;
 
 export interface PostgresDatabase extends LedgerPlace {
-  /** One statement by itself. @throws CoordinationError */
+  /** One statement that reads, by itself. @throws CoordinationError */
   readonly query: SendQuery;
+  /** One statement that writes, by itself: what it wrote is on disk when it is answered. @throws CoordinationError */
+  readonly write: SendQuery;
   /** All that is read is of one moment. @throws CoordinationError */
   snapshot<T>(read: (query: SendQuery) => Promise<T>): Promise<T>;
   /** A connection for one transaction that changes the log. There is one at a time. Throws what the driver throws. */
@@ -47,6 +49,23 @@ const LIFETIME_S = 300;
 const POOL_MAX = 8;
 const POOL_LIMIT = 500;
 
+/** For the transaction that it is sent in. The server may commit before it has written to its disk; a stronger setting is left alone. */
+export const COMMIT_TO_DISK = `
+  select set_config(
+    'synchronous_commit',
+    case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
+    true
+  )`;
+
+/**
+ * Begins a transaction that writes, whatever isolation the server has as its default. A process that is stopped in the middle holds
+ * up others no longer than the idle timeout.
+ */
+export const BEGIN_WRITING = `
+  begin isolation level read committed;
+  set local idle_in_transaction_session_timeout = '2s';
+  ${COMMIT_TO_DISK}`;
+
 const OID = { int8: 20, text: 25 } as const;
 
 /** Loads the driver, which nothing needs that keeps its ledger in a file. */
@@ -60,12 +79,13 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
     query_timeout: ANSWER_TIMEOUT_MS + options.busyTimeoutMs,
     idleTimeoutMillis: IDLE_MS,
     keepAlive: true,
+    // Statements of one transaction are sent without waiting for the answers of those before them.
+    pipeline: true,
     fallback_application_name: "openclaw-coordination",
     types: { getTypeParser: createTypeParsers(driver.types) },
   };
   const readers = new driver.Pool({ ...settings, max: poolMax, maxLifetimeSeconds: LIFETIME_S });
-  // Statements of one transaction are sent without waiting for the answers of those before them.
-  const writers = new driver.Pool({ ...settings, max: 1, pipeline: true });
+  const writers = new driver.Pool({ ...settings, max: 1 });
   // An idle connection that ends is replaced when one is needed.
   for (const pool of [readers, writers]) pool.on("error", () => undefined);
   const guard = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -78,6 +98,7 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
   return {
     ...place,
     query: (sql, values) => guard(() => useReader(readers, (client) => sendQuery(client, sql, values))),
+    write: (sql, values) => guard(() => useReader(readers, (client) => sendWrite(client, sql, values))),
     snapshot: (read) => guard(() => readSnapshot(readers, read)),
     connectWriter: async () => {
       const client = await writers.connect();
@@ -118,6 +139,16 @@ async function sendQuery<Row>(client: pg.ClientBase, sql: string, values: SqlVal
   const isKept = name !== undefined && directness.get(client) === true;
   const { rows } = await client.query<Record<string, unknown>>({ ...statement, ...(isKept && { name }) });
   return rows as Row[];
+}
+
+/** Where the statement fails, the server answers the commit with a rollback. */
+async function sendWrite<Row>(client: pg.ClientBase, sql: string, values?: SqlValues): Promise<Row[]> {
+  const [, rows] = await Promise.all([
+    client.query(BEGIN_WRITING),
+    sendQuery<Row>(client, sql, values),
+    client.query("commit"),
+  ]);
+  return rows;
 }
 
 /** Lends a connection to `read`. One on which something failed is not used again. */

@@ -4,7 +4,8 @@
  * A text is kept while `content_use` names it. Its mark `kept` says the same and is set with the row and taken with it,
  * in one transaction. Rows of coordinations that ended go first; then every old text without the mark goes.
  */
-import type { PostgresDatabase, SendQuery } from "./connect.ts";
+import type { OpenLedger } from "./commit-queue.ts";
+import type { SendQuery } from "./connect.ts";
 import { lockLedger } from "./lock-ledger.ts";
 import { toLedgerError } from "./postgres-errors.ts";
 
@@ -13,21 +14,18 @@ const DELETED_AT_ONCE_MAX = 500;
 /** Texts no longer kept after one transaction at most. */
 const RELEASED_AT_ONCE_MAX = 500;
 
-export interface Retention {
-  readonly database: PostgresDatabase;
+export interface Retention extends Pick<OpenLedger, "database" | "written"> {
   readonly busyTimeoutMs: number;
-  /** Runs one portion as a call of the store. */
-  readonly portion: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 export async function deleteTextsBefore(retention: Retention, time: number): Promise<number> {
-  const { database, portion } = retention;
-  await repeat(RELEASED_AT_ONCE_MAX, () => portion(() => releaseTexts(retention)));
-  return repeat(DELETED_AT_ONCE_MAX, () => portion(() => deleteOldest(database.query, time)));
+  const { written } = retention;
+  await repeat(RELEASED_AT_ONCE_MAX, () => written(() => releaseTexts(retention)));
+  return repeat(DELETED_AT_ONCE_MAX, () => written((write) => deleteOldest(write, time)));
 }
 
-async function deleteOldest(query: SendQuery, time: number): Promise<number> {
-  const deleted = await query(
+async function deleteOldest(write: SendQuery, time: number): Promise<number> {
+  const deleted = await write(
     `delete from content
      where kept = 0
        and stored_at_ms < @time

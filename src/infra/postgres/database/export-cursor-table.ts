@@ -11,14 +11,14 @@ export function createExportCursors({ database: { query }, guarded, written }: O
         return row satisfies ExportHolder | undefined;
       }),
     take: ({ silent, ...request }) =>
-      written(async () => {
+      written(async (write) => {
         const silence = { silentHolder: silent?.holder ?? null, silentBeats: silent?.beats ?? null };
-        const [row] = await query<{ position: number }>(TAKE_EXPORT, { ...request, ...silence });
+        const [row] = await write<{ position: number }>(TAKE_EXPORT, { ...request, ...silence });
         return row?.position;
       }),
-    advance: (progress) => written(async () => (await query(ADVANCE_EXPORT, progress)).length > 0),
+    advance: (progress) => written(async (write) => (await write(ADVANCE_EXPORT, progress)).length > 0),
     release: async (request) => {
-      await written(() => query(RELEASE_EXPORT, request));
+      await written((write) => write(RELEASE_EXPORT, request));
     },
   };
 }

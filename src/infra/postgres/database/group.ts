@@ -5,6 +5,7 @@
 import type { ClaimChange } from "../../../agents/coordination/contracts/claim-entry.ts";
 import type { WorkspaceScope } from "../../../agents/coordination/contracts/workflows/workspace.ts";
 import type { MemoryWrite } from "../../../agents/coordination/ports/workflow-store.ts";
+import { countCharsLeft } from "../../../platform/write-json.ts";
 import type { ClaimHolder } from "../../ledger/claim-rows.ts";
 import type { EventRow } from "../../ledger/event-row.ts";
 import type { OwnerRow } from "../../ledger/owner-fence.ts";
@@ -108,6 +109,8 @@ export interface WorkspaceRow {
 
 /** A write of a group. It may be made again, where the group that it was in was not committed. */
 export interface Write {
+  /** Counts about how many characters its rows have. */
+  readonly chars: number;
   /** Names what it must know. */
   readonly want: (wanted: Wanted) => void;
   /** Adds its rows, or returns why there are none. */
@@ -120,6 +123,11 @@ export interface Write {
 
 export function createWanted(): Wanted {
   return { runIds: new Set(), events: new Map(), claimTokens: new Set(), files: new Map() };
+}
+
+/** Returns about how many characters there are in all texts of what is to be written. */
+export function countChars(value: unknown): number {
+  return Number.MAX_SAFE_INTEGER - countCharsLeft(value, Number.MAX_SAFE_INTEGER);
 }
 
 export function createRows(): GroupRows {

@@ -1,5 +1,5 @@
 /** Owns: beginning a transaction behind the lock of the ledger, and how long others may be held up by it. */
-import type { SendQuery } from "./connect.ts";
+import { BEGIN_WRITING, type SendQuery } from "./connect.ts";
 
 /** Numbers the newest event, run and claim that were ever made. */
 export interface LedgerCount {
@@ -16,15 +16,14 @@ export interface LockOptions {
 
 /**
  * Begins a transaction and locks the ledger until its end. All is sent at once, and before whatever is sent next; the lock is a
- * statement of its own, so that what is read behind it sees what was committed before, whatever isolation the server has as its
- * default.
+ * statement of its own, so that what is read behind it sees what was committed before.
  */
 export function lockLedger(
   query: SendQuery,
   { busyTimeoutMs, statementTimeout }: LockOptions,
 ): readonly [Promise<unknown>, Promise<unknown>, Promise<LedgerCount[]>] {
   return [
-    query("begin isolation level read committed"),
+    query(BEGIN_WRITING),
     query(SETTINGS, {
       busyTimeoutMs: String(busyTimeoutMs),
       statementTimeout: statementTimeout ?? null,
@@ -33,21 +32,12 @@ export function lockLedger(
   ];
 }
 
-/**
- * For this transaction only. A stronger setting than `on` is left alone. A process that is stopped in the middle holds the
- * ledger no longer than the idle timeout.
- */
+/** For this transaction only. */
 const SETTINGS = `
   select
     set_config('lock_timeout', @busyTimeoutMs, true),
     set_config(
       'statement_timeout',
       coalesce(@statementTimeout::text, current_setting('statement_timeout')),
-      true
-    ),
-    set_config('idle_in_transaction_session_timeout', '2s', true),
-    set_config(
-      'synchronous_commit',
-      case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
       true
     )`;

@@ -26,7 +26,7 @@ export function createRunOwners(
 ): RunOwners {
   return {
     beat: async ({ id, process = null }) => {
-      await written(() => query(BEAT, { id, process }));
+      await written((write) => write(BEAT, { id, process }));
     },
     beats: () =>
       guarded(async () => {
@@ -34,9 +34,9 @@ export function createRunOwners(
         return rows.map(ownerBeatOf);
       }),
     remove: async (id) => {
-      await written(async () => {
-        await query("delete from run_owner where id = @id", { id });
-        await query(formatForgetMissed(kind), { owner: NOBODY.owner_id, gone: [id] });
+      await written(async (write) => {
+        await write("delete from run_owner where id = @id", { id });
+        await write(formatForgetMissed(kind), { owner: NOBODY.owner_id, gone: [id] });
       });
     },
     holders: () =>
@@ -45,14 +45,14 @@ export function createRunOwners(
         return rows.map(({ id }) => id);
       }),
     take: ({ owner, from, limit, isOnlyFrom = false }) =>
-      written(async () => {
-        await query(formatForgetMissed(kind), { owner, gone: from });
-        const rows = await query<OwnedRow>(formatTake(kind, isOnlyFrom), { owner, gone: from, limit });
+      written(async (write) => {
+        await write(formatForgetMissed(kind), { owner, gone: from });
+        const rows = await write<OwnedRow>(formatTake(kind, isOnlyFrom), { owner, gone: from, limit });
         return rows.map(ownedRunOf);
       }),
     give: (runId, owner, to) =>
-      written(async () => {
-        const rows = await query(formatGive(kind), { runId, ...owner, to });
+      written(async (write) => {
+        const rows = await write(formatGive(kind), { runId, ...owner, to });
         if (rows.length === 0) throw createNotOwner(runId, owner);
       }),
     list: (id, { after, limit }) =>
@@ -73,8 +73,8 @@ export function createRunOwners(
         ),
       ),
     collectArrivals: (id, limit) =>
-      written(async () => {
-        const rows = await query<{ run_id: string; length: number }>(formatCollect(kind), { id, limit });
+      written(async (write) => {
+        const rows = await write<{ run_id: string; length: number }>(formatCollect(kind), { id, limit });
         return rows.map(({ run_id, length }) => ({ runId: run_id as CoordinationId, length }));
       }),
   };

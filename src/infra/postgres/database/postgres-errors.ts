@@ -44,6 +44,12 @@ const BY_STATE: Readonly<Record<string, Meaning>> = {
   XX002: { code: "LEDGER_CORRUPT" },
 };
 
+/** A text that is longer than texts can be. */
+const UNSENDABLE: Meaning = {
+  code: "INPUT_INVALID",
+  hint: "what is to be written is too large to be sent to the server",
+};
+
 const SQLSTATE = /^[0-9A-Z]{5}$/u;
 
 /** Where a ledger is, as it may be shown. */
@@ -57,7 +63,7 @@ export interface LedgerPlace {
 export function toLedgerError(error: unknown, { name, conceal }: LedgerPlace): CoordinationError {
   if (isCoordinationError(error)) return error;
   const state = sqlStateOf(error);
-  const { code, hint } = meaningOf(state);
+  const { code, hint } = error instanceof RangeError ? UNSENDABLE : meaningOf(state);
   // An address with several numbers has an error for each, and none of its own.
   const detail = conceal(describeError(error)) || "the server cannot be reached";
   const more = `${hint === undefined ? "" : `; ${hint}`}${state === "" ? "" : ` (${state})`}`;
@@ -75,8 +81,12 @@ function meaningOf(state: string): Meaning {
   return BY_STATE[state] ?? BY_STATE[state.slice(0, 2)] ?? { code: "LEDGER_UNAVAILABLE" };
 }
 
-/** True where the connection ended, so that it is not known what became of what was sent last. */
+/**
+ * True where the connection ended, so that it is not known what became of what was sent last. It did not where this process itself
+ * refused to go on.
+ */
 export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof RangeError || isCoordinationError(error)) return false;
   const state = sqlStateOf(error);
   if (!SQLSTATE.test(state) || state.startsWith("E")) return true;
   // A statement that the server answers with an error was not done, unless the server ended the connection:

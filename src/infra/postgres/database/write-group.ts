@@ -1,6 +1,6 @@
 /**
- * Owns: writing the rows of a group and committing them. Each table has one statement, whatever the number of rows, and all are
- * sent at once with the commit behind them: where one fails, the server refuses those behind it and rolls back.
+ * Owns: writing the rows of a group. Each table has one statement, whatever the number of rows, and all are sent at once: where
+ * one fails, the server refuses those behind it, and the commit that follows rolls back.
  */
 import type { MemoryWrite } from "../../../agents/coordination/ports/workflow-store.ts";
 import { hashEntry } from "../../ledger/memory-entries.ts";
@@ -8,7 +8,8 @@ import type { SendQuery } from "./connect.ts";
 import type { Group, GroupRows, NewLabel, RunChange } from "./group.ts";
 import { writeVersions } from "./write-versions.ts";
 
-export async function writeGroup(query: SendQuery, { rows }: Group, now: number): Promise<void> {
+/** Sends all rows of a group. Resolves when the server has written them, which it may do after the commit was sent. */
+export function sendRows(query: SendQuery, { rows, now }: Group): Promise<unknown> {
   const parts = [
     writeRuns,
     writeEvents,
@@ -19,7 +20,7 @@ export async function writeGroup(query: SendQuery, { rows }: Group, now: number)
     writeMemory,
     writeVersions,
   ];
-  await Promise.all([...parts.flatMap((write) => write(query, rows, now)), query("commit")]);
+  return Promise.all(parts.flatMap((write) => write(query, rows, now)));
 }
 
 type Sent = Promise<unknown>[];

@@ -30,25 +30,40 @@ function listExpected(): Set<string> {
   return names;
 }
 
-/** Without the indexes of constraints, which come with their tables. */
+/** Without the indexes of constraints, which come with their tables, and without what belongs to an extension of the server. */
 async function listActual(query: SendQuery): Promise<Set<string>> {
   const rows = await query<{ name: string }>(
-    `select case relkind when 'i' then 'index ' else 'table ' end || relname as name
-     from pg_class
-     where relnamespace = current_schema()::regnamespace
-       and (
-         relkind in ('r', 'p', 'v', 'm', 'f')
-         or (relkind = 'i' and not exists (select 1 from pg_constraint where conindid = pg_class.oid))
+    `with
+       extended as (
+         select classid, objid
+         from pg_depend
+         where deptype = 'e'
+       ),
+       relation as (
+         select oid, relname, relkind
+         from pg_class
+         left join pg_index on indexrelid = oid
+         where relnamespace = current_schema()::regnamespace
+           and not exists (
+             select 1
+             from extended
+             where classid = 'pg_class'::regclass and objid = coalesce(indrelid, oid)
+           )
        )
+     select case relkind when 'i' then 'index ' else 'table ' end || relname as name
+     from relation
+     where relkind in ('r', 'p', 'v', 'm', 'f')
+       or (relkind = 'i' and not exists (select 1 from pg_constraint where conindid = relation.oid))
      union all
      select 'trigger ' || tgname
      from pg_trigger
-     join pg_class on pg_class.oid = tgrelid
-     where relnamespace = current_schema()::regnamespace and not tgisinternal and tgenabled in ('O', 'A')
+     join relation on relation.oid = tgrelid
+     where not tgisinternal and tgenabled in ('O', 'A')
      union all
      select 'function ' || proname
      from pg_proc
      where pronamespace = current_schema()::regnamespace
+       and not exists (select 1 from extended where classid = 'pg_proc'::regclass and objid = pg_proc.oid)
      order by 1`,
   );
   return new Set(rows.map(({ name }) => name));

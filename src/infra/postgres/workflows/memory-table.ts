@@ -32,7 +32,7 @@ export function createMemoryJournal({ database: { query }, guarded, written }: O
         return row && memoryFromRow(row);
       }),
     deleteExpired: (before, limit) =>
-      written(async () => (await query(DELETE_EXPIRED, { before, limit })).length),
+      written(async (write) => (await write(DELETE_EXPIRED, { before, limit })).length),
   };
 }
 

@@ -20,12 +20,12 @@ interface RequestRow {
 const KEY_MATCHES = "tenant = @tenant and endpoint = @endpoint and key = @key";
 
 /** Creates the log of requests. Each step is one statement, so that of two processes at once one is the first. */
-export function createRequestLog({ database: { query }, written }: OpenLedger): RequestLog {
+export function createRequestLog({ written }: OpenLedger): RequestLog {
   return {
-    begin: (request) => written(() => begin(query, request)),
+    begin: (request) => written((write) => begin(write, request)),
     finish: async (key, { status, body }) => {
-      await written(() =>
-        query(
+      await written((write) =>
+        write(
           `update keyed_request set status = @status, body = @body where ${KEY_MATCHES} and status is null`,
           {
             ...valuesOf(key),
@@ -37,8 +37,8 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
     },
     release: async (key) => {
       const { leaseUntilMs = null } = key;
-      await written(() =>
-        query(
+      await written((write) =>
+        write(
           `delete from keyed_request
            where ${KEY_MATCHES}
              and status is null
@@ -48,8 +48,8 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
       );
     },
     lapse: async (key) => {
-      await written(() =>
-        query(
+      await written((write) =>
+        write(
           `update keyed_request
            set lease_until_ms = 0
            where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseUntilMs::bigint`,
@@ -58,8 +58,8 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
       );
     },
     deleteBefore: (time, limit) =>
-      written(async () => {
-        const deleted = await query(
+      written(async (write) => {
+        const deleted = await write(
           `delete from keyed_request
            where request_key in (
              select request_key
@@ -79,11 +79,11 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
 /**
  * Takes the key where it is free, or takes it over where its lease has run out. The row may go in between, so it is tried again.
  */
-async function begin(query: SendQuery, request: KeyedRequest): Promise<Begun> {
+async function begin(write: SendQuery, request: KeyedRequest): Promise<Begun> {
   for (;;) {
-    const isTaken = await take(query, request);
+    const isTaken = await take(write, request);
     if (isTaken) return { kind: "new", runId: request.runId };
-    const [row] = await query<RequestRow>(
+    const [row] = await write<RequestRow>(
       `select digest, run_id, lease_until_ms, status, body from keyed_request where ${KEY_MATCHES}`,
       valuesOf(request),
     );
@@ -92,13 +92,13 @@ async function begin(query: SendQuery, request: KeyedRequest): Promise<Begun> {
     const { status, body } = row;
     if (status !== null && body !== null) return { kind: "answered", answer: { status, body } };
     if (row.lease_until_ms > request.now) return { kind: "in_flight" };
-    if (await takeOver(query, request, row)) return { kind: "new", runId: row.run_id as CoordinationId };
+    if (await takeOver(write, request, row)) return { kind: "new", runId: row.run_id as CoordinationId };
   }
 }
 
-async function take(query: SendQuery, request: KeyedRequest): Promise<boolean> {
+async function take(write: SendQuery, request: KeyedRequest): Promise<boolean> {
   const { digest, runId, now, leaseUntilMs } = request;
-  const rows = await query(
+  const rows = await write(
     `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
      values (@tenant, @endpoint, @key, @digest, @runId, @now, @leaseUntilMs)
      on conflict do nothing
@@ -109,8 +109,8 @@ async function take(query: SendQuery, request: KeyedRequest): Promise<boolean> {
 }
 
 /** When two find the lease run out, only one finds the row as it was read. */
-async function takeOver(query: SendQuery, request: KeyedRequest, row: RequestRow): Promise<boolean> {
-  const rows = await query(
+async function takeOver(write: SendQuery, request: KeyedRequest, row: RequestRow): Promise<boolean> {
+  const rows = await write(
     `update keyed_request
      set lease_until_ms = @leaseUntilMs
      where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseBefore

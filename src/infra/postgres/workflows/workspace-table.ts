@@ -30,7 +30,14 @@ import {
 } from "../../ledger/workspace-versions.ts";
 import type { Grown } from "../database/grow-log.ts";
 import type { SendQuery } from "../database/connect.ts";
-import { formatFileKey, formatScopeKey, type Group, type Wanted, type Write } from "../database/group.ts";
+import {
+  countChars,
+  formatFileKey,
+  formatScopeKey,
+  type Group,
+  type Wanted,
+  type Write,
+} from "../database/group.ts";
 import type { OpenLedger } from "../database/commit-queue.ts";
 
 export function createWorkspaceFiles({ database: { query }, guarded, queued }: OpenLedger): WorkspaceStore {
@@ -103,6 +110,7 @@ function createWrite(change: WorkspaceChange): {
   return {
     result: () => written,
     write: {
+      chars: countChars(change),
       want: ({ files }) => {
         files.set(key, place);
       },

@@ -26,23 +26,32 @@ const REASONS: Readonly<Record<MergeBackObstacle, string>> = {
 const NAMES_MAX = 20;
 const KEPT_PROBLEM_CHARS_MAX = 500;
 
-/** Says what is where, and what the two answers do. */
+const ANSWERS =
+  "Approve: its result counts, and what you did not merge yourself is dropped. Deny: its result is withheld.";
+
+/** Says what is where, and last what the two answers do, which is there whatever the length of the rest. */
 export function formatMergeQuestion(problem: MergeProblem): string {
   const { stepId, repository, unmerged, message, written } = problem;
-  const named = unmerged
-    .slice(0, NAMES_MAX)
-    .map(({ path, because }) => `${quoteUnlessPlain(path)} (${REASONS[because]})`);
-  const others = unmerged.length > NAMES_MAX ? [`${unmerged.length - NAMES_MAX} more`] : [];
-  const problems = message ?? [...named, ...others].join(", ");
+  const room = BOUNDS.questionCharsMax - ANSWERS.length - 1;
   const progress =
     written > 0 ? `${written} other files of it are written already.` : "Nothing of it is written there.";
-  return [
-    `What step ${quoteUnlessPlain(stepId)} did in its worktree could not be merged into ${repository}: ${problems}. ${progress}`,
-    sayWhereItIs(problem),
-    "Approve: its result counts, and what you did not merge yourself is dropped. Deny: its result is withheld.",
-  ]
-    .join("\n")
-    .slice(0, BOUNDS.questionCharsMax);
+  const before = `What step ${quoteUnlessPlain(stepId)} did in its worktree could not be merged into ${repository}: `;
+  const after = `. ${progress}\n${sayWhereItIs(problem)}`;
+  const left = Math.max(room - before.length - after.length, 0);
+  const problems = message?.slice(0, left) ?? listFiles(unmerged, left);
+  return `${(before + problems + after).slice(0, room)}\n${ANSWERS}`;
+}
+
+/** Names as many files as there is room for, and counts the others. */
+function listFiles(unmerged: readonly UnmergedFile[], room: number): string {
+  let names = "";
+  for (const [index, { path, because }] of unmerged.entries()) {
+    const rest = `${unmerged.length - index} more`;
+    const longer = `${names}${quoteUnlessPlain(path)} (${REASONS[because]}), `;
+    if (index === NAMES_MAX || longer.length + rest.length > room) return names + rest;
+    names = longer;
+  }
+  return names.slice(0, -", ".length);
 }
 
 function sayWhereItIs({ branch, folder, problem }: KeptWork): string {

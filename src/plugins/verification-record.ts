@@ -21,9 +21,9 @@ export function readVerificationBeside(ledgerPath: string): LastVerification | u
     const stored = JSON.parse(readFileSync(path, "utf8")) as Readonly<
       Record<keyof LastVerification, unknown>
     >;
-    const { atMs, ok, problems, events } = stored;
+    const { atMs, ok, problems, isCut, events } = stored;
     if (typeof ok !== "boolean" || !isCount(atMs) || !isCount(problems) || !isCount(events)) return undefined;
-    return { atMs, ok, problems, events };
+    return { atMs, ok, problems, ...(isCut === true && { isCut }), events };
   } catch {
     return undefined;
   }

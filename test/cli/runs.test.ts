@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { addServe } from "../../src/plugins/cli/workflows/serve-command.ts";
 import { readTokens } from "../../src/plugins/cli/workflows/serve-tokens.ts";
 import { readWorkflowFolder } from "../../src/plugins/cli/files/workflow-folder.ts";
@@ -55,6 +56,35 @@ describe("runs", () => {
       runId: "run-first",
       log: [{ type: "run.started" }, { type: "node.started" }, { type: "run.completed" }],
     });
+  });
+
+  test("says by which codes a node was tried again and failed, and the run with it", async () => {
+    using failed = createTempFolder();
+    const path = failed.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    const createError = (code: string) => ({ code, message: "what went wrong is for --json" });
+    const drafts: readonly WorkflowDraft[] = [
+      createRunStarted("wf-fails"),
+      createNodeStarted("a"),
+      {
+        type: "node.retried",
+        nodeId: "a",
+        payload: { nodeId: "a", attempt: 1, lastError: createError("model_unreachable") },
+      },
+      {
+        type: "node.failed",
+        nodeId: "a",
+        payload: { nodeId: "a", error: createError("model_answer_empty") },
+      },
+      { type: "run.failed", payload: { error: createError("node_failed"), failedNodeId: "a" } },
+    ];
+    await store.workflows.append(createWorkflowAuthor("fails").append(drafts, { status: "failed" }));
+    await store.close();
+    const { stdout } = await runCli(["runs", "run-fails", "--ledger", path]);
+    expect(stdout).toMatch(/ node\.retried +a, lastError model_unreachable\n/);
+    expect(stdout).toMatch(/ node\.failed +a, error model_answer_empty\n/);
+    expect(stdout).toMatch(/ run\.failed +error node_failed\n/);
+    expect(stdout).not.toContain("went wrong");
   });
 
   test("says so where there is none of that id, or none at all", async () => {

@@ -1,6 +1,8 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { readVerificationBeside } from "../../src/plugins/verification-record.ts";
+import { openRun } from "../support/ledger-fixtures.ts";
+import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import { forge } from "./forge.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
@@ -78,6 +80,26 @@ describe("verify", () => {
     const { stdout, exitCode } = await runCli(["verify", "--ledger", path, "--json"]);
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "LEDGER_TOO_NEW" } });
+  });
+
+  test("more problems than it lists are said to be at least so many, here, in the record and by `ledger anchor`", async () => {
+    using damaged = createTempFolder();
+    const path = damaged.file("coordination/ledger.sqlite");
+    const store = await openTestLedger(path);
+    const requests = Array.from({ length: 201 }, (_, index) => openRun(index).request);
+    await Promise.all(requests.map((request) => store.append({ ...request, references: [] })));
+    await store.close();
+    const { stdout, exitCode } = await runCli(["verify"], { stateDir: damaged.path });
+    expect(exitCode).toBe(1);
+    const [verdict] = stdout.split("\n");
+    expect(verdict?.trim()).toBe(
+      "DAMAGED   at least 200 problems; stopped after 200 coordinations, 1,200 events",
+    );
+    expect(readVerificationBeside(path)).toMatchObject({ ok: false, problems: 200, isCut: true });
+    const json = await runCli(["verify", "--ledger", path, "--json"]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, truncated: true });
+    const anchor = await runCli(["ledger", "anchor", damaged.file("anchor.json"), "--ledger", path]);
+    expect(anchor.stderr).toContain("the ledger has at least 200 problems, first: ");
   });
 
   test("progress is told on a terminal only, and wiped off at the end", async () => {

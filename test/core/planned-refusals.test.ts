@@ -2,12 +2,18 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { outcomeOf } from "../../src/agents/coordination/runtime/attempts/attempt-outcome.ts";
-import { timeAt } from "./scene.ts";
+import {
+  replayCoordination,
+  type ReplayedCoordination,
+  type ReplayQuery,
+} from "../../src/agents/coordination/runtime/replay-coordination.ts";
+import { RUN, timeAt } from "./scene.ts";
 import {
   admit,
   BACKOFF_MS,
   dispatch,
   failStep,
+  HITL,
   openPlan,
   planScene,
   planStep,
@@ -82,5 +88,61 @@ describe("an attempt that a provider refused", () => {
       { type: "failStep", error: { code: "provider_refused" }, retryAfterMs: 2_000 },
     ]);
     expect((await draft()).commands).toMatchObject([{ error: { code: "child_failed" } }]);
+  });
+});
+
+function replayScene({ log }: PlanScene, query?: ReplayQuery): Promise<ReplayedCoordination> {
+  const store = {
+    read: (_: unknown, { from, limit }: { from: number; limit: number }) =>
+      Promise.resolve(log.slice(from, from + limit)),
+    get: () => Promise.resolve(undefined),
+  };
+  return replayCoordination(store, RUN, query);
+}
+
+describe("a replay of a plan whose provider said when it takes calls again", () => {
+  const failRefused = (scene: PlanScene, saidMs: number): PlanScene =>
+    scene.then(dispatch("a"), startStep("a"), refuse(1, saidMs));
+
+  it.each([1, 60_000, 365 * 86_400_000])("is equal where it said %i ms", async (saidMs) => {
+    const scene = failRefused(createPlan(0), saidMs);
+    expect(scene.step("a").phase.status).toBe("backoff");
+    const { difference, decisions } = await replayScene(scene);
+    expect({ difference, decisions }).toEqual({ difference: undefined, decisions: 5 });
+  });
+
+  it("finds a retry that is later than any provider may ask for, or sooner than the plan says", async () => {
+    for (const atMs of [timeAt(3_600_000), timeAt(0)]) {
+      const scene = failRefused(createPlan(0), 60_000);
+      const log = scene.log.map((event) =>
+        event.type === "step.failed" ? { ...event, payload: { ...event.payload, retryAtMs: atMs } } : event,
+      );
+      expect((await replayScene({ ...scene, log })).difference?.why).toMatch(/^retryAtMs: /);
+    }
+  });
+
+  it("is equal where the wait reached past the deadline of the plan", async () => {
+    for (const policy of [{}, HITL]) {
+      const opening = openPlan({ steps: 1, plan: { deadlineAtMs: timeAt(120_000) }, ...policy });
+      const scene = failRefused(planScene(opening, admit(planStep("a"))), 300_000);
+      expect(scene.step("a").phase.status).not.toBe("backoff");
+      expect((await replayScene(scene)).difference).toBeUndefined();
+    }
+  });
+
+  it("is equal where the wait reached past the time of the step, and not past the deadline", async () => {
+    const opening = openPlan({ steps: 1, plan: { deadlineAtMs: timeAt(400_000) }, ...HITL });
+    const step = planStep("a", { budget: { wallMs: 30_000 } });
+    const scene = failRefused(planScene(opening, admit(step)), 60_000);
+    expect(scene.log.find(({ type }) => type === "coordination.escalated")?.payload).toMatchObject({
+      cause: "budget",
+    });
+    expect((await replayScene(scene)).difference).toBeUndefined();
+  });
+
+  it("under a policy still waits as the provider said", async () => {
+    const scene = failRefused(createPlan(0), 60_000);
+    const { whatIf } = await replayScene(scene, { policy: { retry: { backoffMs: 10 } } });
+    expect(whatIf).toMatchObject({ points: [], leftOut: 0, uncertain: [] });
   });
 });

@@ -56,6 +56,35 @@ describe("two events at the same place", () => {
     expect(compareLogs([create("one")], [create("two")]).eventDiffs).toEqual([]);
   });
 
+  it.each([
+    ...["inputs", "outputs", "next", "previous", "resumeValue", "configurable", "metadata"],
+    ...["args", "outcome", "result", "task", "decision"],
+  ])("differ by whatever the values in their %s are called, at any depth", (field) => {
+    for (const name of ["id", "timestamp", "observedAt", "durationMs"]) {
+      const create = (value: string): Draft => ({
+        type: "x",
+        payload: { list: [{ [field]: { list: [{ [name]: value }] } }] },
+      });
+      expect(compareLogs([create("one")], [create("one")]).eventDiffs).toEqual([]);
+      expect(compareLogs([create("one")], [create("two")]).divergedAtSeq).toBe(0);
+    }
+  });
+
+  it("are the same whatever child their outputs name, and differ by one that other values name", () => {
+    const create = (field: string, childRunId: string): Draft => ({
+      type: "x",
+      payload: { [field]: { childRunId, outputs: { childRunId: "same" } } },
+    });
+    const compare = (field: string) => compareLogs([create(field, "one")], [create(field, "two")]);
+    expect(compare("outputs").eventDiffs).toEqual([]);
+    expect(compare("inputs").divergedAtSeq).toBe(0);
+    const createNested = (childRunId: string): Draft => ({
+      type: "x",
+      payload: { inputs: { outputs: { childRunId } } },
+    });
+    expect(compareLogs([createNested("one")], [createNested("two")]).divergedAtSeq).toBe(0);
+  });
+
   it.each<[string, Draft, Draft]>([
     ["type", { type: "x" }, { type: "y" }],
     ["node", { type: "x", nodeId: "a" }, { type: "x", nodeId: "b" }],
@@ -163,6 +192,17 @@ describe("the states that two runs lead to", () => {
     });
   });
 
+  it("name a variable that differs by an id or a time alone", () => {
+    const one = [start({ order: { id: 1, timestamp: 1 } }), change("v", { durationMs: 1 })];
+    const other = [start({ order: { id: 1, timestamp: 2 } }), change("v", { durationMs: 2 })];
+    expect(compareStates(one, other)).toEqual({
+      variables: [
+        { name: "order", op: "changed" },
+        { name: "v", op: "changed" },
+      ],
+    });
+  });
+
   it("take a variable without a value as one that is null", () => {
     expect(compareStates([STARTED, change("v", undefined)], [STARTED, change("v", null)])).toEqual({});
     expect(compareStates([STARTED], [STARTED, change("v", undefined)])).toEqual({
@@ -186,6 +226,8 @@ describe("the states that two runs lead to", () => {
     expect(compareStates([complete({ x: 1 })], [complete({ x: 2 })])).toEqual({ outputs: "changed" });
     expect(compareStates([complete({ x: 1 })], [complete({ x: 1 })])).toEqual({});
     expect(compareStates([complete(null)], [complete()])).toEqual({});
+    expect(compareStates([complete({ id: 1 })], [complete({ id: 2 })])).toEqual({ outputs: "changed" });
+    expect(compareStates([complete({ childRunId: 1 })], [complete({ childRunId: 2 })])).toEqual({});
     expect(compareStates([{ type: "x" }], [complete()])).toMatchObject({ outputs: "changed" });
   });
 

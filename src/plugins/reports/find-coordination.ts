@@ -6,6 +6,7 @@ import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { WorkflowEntry } from "../../agents/coordination/ports/workflow-store.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 
@@ -38,8 +39,21 @@ export async function resolveId(reader: ReportedLedger, id: string): Promise<Coo
   throw new CoordinationError("COORDINATION_NOT_FOUND", message);
 }
 
-/** The same of workflow runs. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
-export async function resolveRunId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
+/**
+ * Reads the entry of the workflow run that an id or a unique prefix of one names.
+ *
+ * @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several
+ */
+export async function findRun(reader: ReportedLedger, id: string): Promise<WorkflowEntry> {
+  const runId = await resolveRunId(reader, id);
+  const entry = await reader.workflows.entry(runId);
+  if (entry) return entry;
+  // It was pruned in this moment.
+  const trace = await describeTrace(reader, runId);
+  throw new CoordinationError("COORDINATION_NOT_FOUND", trace ?? `no workflow run ${JSON.stringify(runId)}`);
+}
+
+async function resolveRunId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
   const only = findOnly(await listCandidates(reader.workflows, id), id);
   if (only !== undefined) return only;
   const message = (await describeTrace(reader, id)) ?? `no workflow run begins with ${JSON.stringify(id)}`;
@@ -51,7 +65,7 @@ interface Resolved {
   readonly id: CoordinationId;
 }
 
-/** The same where an id may be of either kind. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
+/** Resolves an id of either kind. @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
 export async function resolveEitherId(reader: ReportedLedger, id: string): Promise<Resolved> {
   const runs = await listCandidates(reader.workflows, id);
   const candidates = [...runs, ...(await listCandidates(reader, id))];

@@ -2,15 +2,17 @@
  * Owns: which commands may have led to recorded facts. The log holds facts only; what was asked follows from the first of them and
  * the state before it. Where several commands come into question, the one that accounts for most comes first.
  */
+import { BOUNDS } from "../contracts/bounds.ts";
 import type {
   AdmitSpawn,
   AnswerEscalation,
   AskPeople,
   Command,
   CompleteStep,
+  FailStep,
 } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { DELIVERY_STEP_ID, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
+import { DELIVERY_STEP_ID, epochMsOf, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import { readFields, type Fact } from "./told-fact.ts";
@@ -159,7 +161,7 @@ function commandsFromStepFact(
     case "step.completed":
       return commandsFromCompletion(state, lead.payload);
     case "step.failed":
-      return commandsFromFailure(state, lead.payload, facts);
+      return commandsFromFailure(state, lead, facts);
     case "step.timed_out": {
       const { stepId, attempt, via, usage } = lead.payload;
       return [{ type: "timeOutStep", stepId, attempt, via, ...(usage && { usage }) }];
@@ -187,14 +189,32 @@ function commandsFromCompletion(
 
 function commandsFromFailure(
   state: OpenCoordination,
-  { stepId, attempt, via, error, cancelled, usage }: FactPayloads["step.failed"],
+  lead: Fact<"step.failed">,
   facts: readonly FactEvent[],
 ): Command[] {
+  const { stepId, attempt, via, error, cancelled, usage } = lead.payload;
   if (error.code === "worktree_failed" && via === "gate")
     return [{ type: "failMerge", stepId, attempt, message: error.message }];
   if (via === "gate") return commandsFromSkips(state, facts);
   const used = usage === undefined ? {} : { usage };
-  return [{ type: "failStep", stepId, attempt, via, error, cancelled, ...used }];
+  const failure: FailStep = { type: "failStep", stepId, attempt, via, error, cancelled, ...used };
+  if (error.code !== "provider_refused") return [failure];
+  return [failure, ...listWaits(state, lead).map((retryAfterMs) => ({ ...failure, retryAfterMs }))];
+}
+
+/**
+ * Returns the waits that the provider may have asked for, which are not recorded. Where no retry is recorded the wait was too long
+ * for the plan's deadline, or only for the time of the step.
+ */
+function listWaits(
+  { created }: OpenCoordination,
+  { payload: { retryAtMs }, timestamp }: Fact<"step.failed">,
+): number[] {
+  const failedAtMs = epochMsOf(timestamp);
+  if (retryAtMs !== undefined) return [retryAtMs - failedAtMs];
+  const deadlineAtMs = created.plan?.deadlineAtMs;
+  const longestWaitMs = BOUNDS.retryAfterMsMax;
+  return deadlineAtMs === undefined ? [longestWaitMs] : [longestWaitMs, deadlineAtMs - 1 - failedAtMs];
 }
 
 const NOTHING = { sha256: "0".repeat(64), bytes: 0 } as const;

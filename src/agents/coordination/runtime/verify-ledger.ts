@@ -19,13 +19,14 @@ import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
+import { checkLength } from "./log/check-length.ts";
 import { listClaims, listRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 import { describeError } from "../std/describe-error.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
-/** A run that grows during each of so many readings is reported as it was read last. */
+/** For a run that grows during each of so many readings only problems of its log are reported. */
 const GROWTHS_MAX = 5;
 
 export interface Verification {
@@ -33,6 +34,8 @@ export interface Verification {
   readonly coordinations: number;
   readonly events: number;
   readonly problems: readonly StoredProblem[];
+  /** The verification stopped at so many problems; there may be more. */
+  readonly isCut?: true;
 }
 
 /** `onProgress` hears of every coordination that was checked. */
@@ -55,8 +58,15 @@ export async function verifyLedger(
     onProgress({ coordinations, events });
     if (problems.length >= PROBLEMS_MAX) break;
   }
-  if (problems.length < PROBLEMS_MAX) problems.push(...(await tokens.problems()));
-  return { ok: problems.length === 0, coordinations, events, problems: problems.slice(0, PROBLEMS_MAX) };
+  const isCut = problems.length >= PROBLEMS_MAX;
+  if (!isCut) problems.push(...(await tokens.problems()));
+  return {
+    ok: problems.length === 0,
+    coordinations,
+    events,
+    problems: problems.slice(0, PROBLEMS_MAX),
+    ...(isCut && { isCut }),
+  };
 }
 
 async function* listAllRuns(store: LedgerStore, problems: StoredProblem[]): AsyncGenerator<RunEntry> {
@@ -120,19 +130,24 @@ interface Stored {
 }
 
 interface RunCheck {
+  /** Problems of the log, as far as the entry of the run counts. */
   readonly problems: StoredProblem[];
+  /** Problems of what is kept beside the log. Where the run has grown since, it tells of newer events too. */
+  readonly indexProblems: readonly StoredProblem[];
   readonly tokens?: readonly number[];
 }
 
-/** Verifies a run that may grow or be pruned meanwhile. Events that were appended while it was read are checked again. */
-async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<RunCheck> {
+/** Verifies a run that may grow or be pruned meanwhile. One that grew while it was read is read again. */
+async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<Omit<RunCheck, "indexProblems">> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
-    const run = await verifyRun(stored, checked);
-    if (run.problems.length === 0 || tries >= GROWTHS_MAX) return run;
+    const { problems, indexProblems, ...run } = await verifyRun(stored, checked);
+    const all = [...problems, ...indexProblems];
+    if (all.length === 0) return { ...run, problems };
     const newest = await stored.store.entry(checked.runId).catch(() => undefined);
     if (newest === undefined && (await stored.store.pruned.find(entry.runId))) return { problems: [] };
-    if (newest === undefined || newest.length === checked.length) return run;
+    if (newest === undefined || newest.length === checked.length) return { ...run, problems: all };
+    if (tries >= GROWTHS_MAX) return { ...run, problems };
     checked = newest;
   }
 }
@@ -141,29 +156,31 @@ async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<Run
   const { runId } = entry;
   const check = createCheck(runId);
   try {
-    for await (const event of eventsOf(store, runId)) checkEvent(check, event);
+    for await (const event of eventsOf(store, entry)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
     await checkClaims(check, runId, listClaims(store, { runId }));
     await checkFork(check, { store, forks });
+    check.problems.push(...(await checkLength(store, entry, check.state.nextSequence)));
   } catch (error) {
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
     const problem = { kind, message: messageOf(error), runId, sequence: check.state.nextSequence } as const;
-    return { problems: [...check.problems, problem] };
+    return { problems: [...check.problems, problem], indexProblems: check.indexProblems };
   }
   checkEnd(check, entry);
   return check;
 }
 
 /** A page that holds an unreadable event is read one by one, so that the events before it are checked and it is located. */
-async function* eventsOf(store: LedgerStore, runId: CoordinationId): AsyncGenerator<RunEvent> {
-  let limit = PAGE;
-  for (let from = 0; ;) {
+async function* eventsOf(store: LedgerStore, { runId, length }: RunEntry): AsyncGenerator<RunEvent> {
+  let pageMax = PAGE;
+  for (let from = 0; from < length;) {
+    const limit = Math.min(pageMax, length - from);
     const page = await store.read(runId, { from, limit }).catch((error: unknown) => {
       if (limit === 1 || !isUnreadable(error)) throw error;
       return undefined;
     });
     if (!page) {
-      limit = 1;
+      pageMax = 1;
       continue;
     }
     yield* page;
@@ -189,6 +206,7 @@ interface Check {
   /** Steps of a fork. */
   readonly steps: ForkedStep[];
   readonly problems: StoredProblem[];
+  readonly indexProblems: StoredProblem[];
 }
 
 function createCheck(runId: CoordinationId): Check {
@@ -201,6 +219,7 @@ function createCheck(runId: CoordinationId): Check {
     tokens: [],
     steps: [],
     problems: [],
+    indexProblems: [],
   };
 }
 
@@ -282,7 +301,7 @@ function isSameEvent(expected: OpenWopDraft, stored: RunEvent): boolean {
 
 /** References are a function of the log: the same ones, in the same order, and no others. */
 function checkReferences(
-  { problems, references }: Check,
+  { indexProblems, references }: Check,
   runId: CoordinationId,
   stored: readonly Reference[],
 ): void {
@@ -294,7 +313,7 @@ function checkReferences(
     const message = expected
       ? `the reference ${expected.name} is missing, changed or out of order`
       : `the reference ${String(actual?.name)} follows from no event`;
-    problems.push({
+    indexProblems.push({
       kind: "index_differs",
       message,
       runId,
@@ -306,13 +325,18 @@ function checkReferences(
 
 /** Claims are a function of the log: those that it acquired and did not release, as it left them, and no others. */
 async function checkClaims(
-  { problems, claims }: Check,
+  { indexProblems, claims }: Check,
   runId: CoordinationId,
   stored: AsyncIterable<ClaimEntry>,
 ): Promise<void> {
   const missing = new Map(claims);
   const reportIndexDifference = (message: string, sequence?: number): void => {
-    problems.push({ kind: "index_differs", message, runId, ...(sequence !== undefined && { sequence }) });
+    indexProblems.push({
+      kind: "index_differs",
+      message,
+      runId,
+      ...(sequence !== undefined && { sequence }),
+    });
   };
   for await (const claim of stored) {
     const expected = missing.get(claim.token);
@@ -338,24 +362,15 @@ function isSameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
   );
 }
 
-function checkEnd({ state, expected, problems }: Check, { runId, length, summary }: RunEntry): void {
+function checkEnd({ state, expected, problems }: Check, { runId, summary }: RunEntry): void {
   const [pending] = expected;
-  const sequence = state.nextSequence;
   if (pending)
     problems.push({
       kind: "projection_differs",
       message: `L5: ${pending.type} is missing at the end`,
       runId,
-      sequence,
+      sequence: state.nextSequence,
     });
-  if (length !== sequence) {
-    problems.push({
-      kind: sequence < length ? "event_missing" : "event_forged",
-      message: `the log has ${sequence} events, its run counts ${length}`,
-      runId,
-      sequence,
-    });
-  }
   if (state.kind === "unopened" || JSON.stringify(summarize(state)) !== JSON.stringify(summary)) {
     problems.push({
       kind: "index_differs",

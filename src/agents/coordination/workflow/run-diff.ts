@@ -2,9 +2,9 @@
  * Owns: how two runs differ (RFC 0054): a pure function of their logs, event by event at the same place, and of the states that
  * they lead to.
  *
- * R1 What is another one in every run, as ids and times are, is no difference. R2 The difference of the states names what changed
- * and shows no value; a name that could be one of a credential is not shown either. R3 It is worked out in slices: a run has
- * megabytes of values, and whoever asks for its difference must not stop everybody else.
+ * R1 What is another one in every run, as the ids and times that the host records are, is no difference. R2 The difference of the
+ * states names what changed and shows no value; a name that could be one of a credential is not shown either. R3 It is worked out
+ * in slices: a run has megabytes of values, and whoever asks for its difference must not stop everybody else.
  */
 import { isSameValue, type AreSameTexts } from "./same-value-in-slices.ts";
 import type { Values } from "./state/values.ts";
@@ -124,7 +124,11 @@ type EventOfRun = readonly [event: LoggedEvent, reading: Reading];
 function* isSameEvent([aEvent, one]: EventOfRun, [bEvent, other]: EventOfRun): Generator<undefined, boolean> {
   if (aEvent.type !== bEvent.type || aEvent.nodeId !== bEvent.nodeId) return false;
   if (causeOf(aEvent, one) !== causeOf(bEvent, other)) return false;
-  const rules = { areSameTexts: areSameTexts(one.selves), ignored: VOLATILE };
+  const rules = {
+    areSameTexts: areSameTexts(one.selves),
+    ignored: VOLATILE,
+    ignoredBelow: IGNORED_IN_VALUES,
+  };
   return yield* isSameValue(aEvent.payload, bEvent.payload, rules);
 }
 
@@ -137,6 +141,22 @@ function causeOf({ causationId }: LoggedEvent, { places }: Reading): number | st
 const VOLATILE: ReadonlySet<string> = new Set([
   ...["eventId", "runId", "observedAt", "timestamp", "occurredAt", "emittedAt", "id"],
   ...["durationMs", "childRunId", "traceparent", "tracestate"],
+]);
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+/** A node that begins a child names it in its outputs; all else in them is the run's own. */
+const VOLATILE_IN_OUTPUTS: ReadonlySet<string> = new Set(["childRunId"]);
+
+/** Fields with values of callers, workflows, models and tools: an id or a time in them is a value like any other. */
+const VALUE_FIELDS = [
+  ...["inputs", "configurable", "metadata", "next", "previous", "resumeValue"],
+  ...["args", "outcome", "result", "task", "decision"],
+];
+
+const IGNORED_IN_VALUES = new Map<string, ReadonlySet<string>>([
+  ...VALUE_FIELDS.map((field) => [field, NO_NAMES] as const),
+  ["outputs", VOLATILE_IN_OUTPUTS],
 ]);
 
 /** The ids of the two runs, which stand in what they name, are not told apart. */
@@ -206,7 +226,7 @@ function takePayload(state: State, type: string, payload: Values): void {
 }
 
 function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undefined, Values> {
-  const rules = { areSameTexts: areSame, ignored: VOLATILE };
+  const rules = { areSameTexts: areSame, ignored: NO_NAMES };
   const variables: Values[] = [];
   for (const [name, one, other] of pairsOf(a.variables, b.variables)) {
     const isSame = yield* isSameValue(one, other, rules);
@@ -216,7 +236,8 @@ function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undef
   const nodes = pairsOf(a.nodes, b.nodes)
     .filter(([, one, other]) => one !== other)
     .map(([nodeId, one = null, other = null]) => ({ nodeId: maskCredential(nodeId), a: one, b: other }));
-  const hasSameOutputs = yield* isSameValue(a.outputs, b.outputs, rules);
+  const outputRules = { areSameTexts: areSame, ignored: VOLATILE_IN_OUTPUTS };
+  const hasSameOutputs = yield* isSameValue(a.outputs, b.outputs, outputRules);
   return {
     ...(a.status !== b.status && { status: { a: a.status, b: b.status } }),
     ...(a.error !== b.error && { error: { a: codeOf(a), b: codeOf(b) } }),

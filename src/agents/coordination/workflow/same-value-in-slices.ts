@@ -11,6 +11,8 @@ export interface SamenessRules {
   readonly areSameTexts: AreSameTexts;
   /** Names of members that are not compared, at any depth. */
   readonly ignored: ReadonlySet<string>;
+  /** By the name of a member: the names that are not compared below it, at any depth, in place of `ignored`. */
+  readonly ignoredBelow?: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /** Values of one slice: well below a millisecond. */
@@ -18,7 +20,7 @@ const VALUES_PER_SLICE = 1_000;
 /** So many characters of a text count as one value. */
 const CHARS_PER_VALUE = 256;
 
-type Pair = readonly [one: unknown, other: unknown];
+type Pair = readonly [one: unknown, other: unknown, ignored: ReadonlySet<string>];
 
 /** Yields after each slice. A member that is `undefined` is not there. */
 export function* isSameValue(
@@ -26,7 +28,7 @@ export function* isSameValue(
   other: unknown,
   rules: SamenessRules,
 ): Generator<undefined, boolean> {
-  const pending: Pair[] = [[one, other]];
+  const pending: Pair[] = [[one, other, rules.ignored]];
   let compared = 0;
   for (let pair = pending.pop(); pair; pair = pending.pop()) {
     const children = childrenOf(pair, rules);
@@ -41,20 +43,24 @@ export function* isSameValue(
 }
 
 /** The pairs that must be the same for this pair to be; `undefined` where this pair differs already. */
-function childrenOf([one, other]: Pair, rules: SamenessRules): readonly Pair[] | undefined {
+function childrenOf(pair: Pair, rules: SamenessRules): readonly Pair[] | undefined {
+  const [one, other, ignored] = pair;
   if (one === other) return [];
   if (typeof one === "string" && typeof other === "string")
     return rules.areSameTexts(one, other) ? [] : undefined;
   if (Array.isArray(one) && Array.isArray(other))
-    return one.length === other.length ? one.map((item, at): Pair => [item, other[at]]) : undefined;
-  return isRecord(one) && isRecord(other) ? pairMembers(one, other, rules) : undefined;
+    return one.length === other.length ? one.map((item, at): Pair => [item, other[at], ignored]) : undefined;
+  return isRecord(one) && isRecord(other) ? pairMembers([one, other, ignored], rules) : undefined;
 }
 
-function pairMembers(one: Values, other: Values, { ignored }: SamenessRules): readonly Pair[] | undefined {
+type RecordPair = readonly [one: Values, other: Values, ignored: ReadonlySet<string>];
+
+function pairMembers([one, other, ignored]: RecordPair, rules: SamenessRules): readonly Pair[] | undefined {
   const names = listComparedNames(one, ignored);
   if (names.length !== listComparedNames(other, ignored).length) return undefined;
   if (!names.every((name) => Object.hasOwn(other, name) && other[name] !== undefined)) return undefined;
-  return names.map((name): Pair => [one[name], other[name]]);
+  const ignoredBelow = ignored === rules.ignored ? rules.ignoredBelow : undefined;
+  return names.map((name): Pair => [one[name], other[name], ignoredBelow?.get(name) ?? ignored]);
 }
 
 function listComparedNames(value: Values, ignored: ReadonlySet<string>): string[] {

@@ -15,7 +15,7 @@ import {
 } from "../terminal/run-command.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
 import { withLedger } from "./open-ledger.ts";
-import { proveLedger } from "./verify-command.ts";
+import { formatProblemCount, proveLedger } from "./verify-command.ts";
 
 /** Lazy: registering the commands must not load the database driver. */
 function loadAnchors() {
@@ -85,12 +85,12 @@ async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOpt
 
 /** @throws CoordinationError `LEDGER_CORRUPT`: an anchor of a damaged ledger would say that the damage is right. */
 async function refuseDamage(host: CliHost, options: ReaderOptions): Promise<void> {
-  const { ok, problems } = await proveLedger(host, options);
-  if (ok) return;
-  const [first] = problems;
+  const verified = await proveLedger(host, options);
+  if (verified.ok) return;
+  const [first] = verified.problems;
   throw new CoordinationError(
     "LEDGER_CORRUPT",
-    `no anchor was made, because the ledger has ${formatCount(problems.length, "problem")}, first: ${String(first?.message)}`,
+    `no anchor was made, because the ledger has ${formatProblemCount(verified)}, first: ${String(first?.message)}`,
   );
 }
 

@@ -46,12 +46,13 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
   const verification = await proveLedger(host, options, anchor);
   if (options.ledger === undefined) await record(host, verification);
   if (!verification.ok) host.failWith(1);
-  const { ok, problems, coordinations, workflowRuns, events, pruned } = verification;
+  const { ok, problems, truncated, coordinations, workflowRuns, events, pruned } = verification;
   const checkedAnchor = anchor && describeAnchor(anchor, options, verification);
   if (options.json)
     await writeJson(host, {
       ok,
       problems,
+      ...(truncated && { truncated }),
       coordinations,
       workflowRuns,
       events,
@@ -62,11 +63,17 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
 }
 
 /** For the health view of the operator's page. A copy elsewhere gets no file beside it. */
-async function record(host: CliHost, { ok, problems, events }: Verified): Promise<void> {
+async function record(host: CliHost, { ok, problems, truncated, events }: Verified): Promise<void> {
   const { recordVerification } = await import("../../verification-record.ts");
   try {
     const path = await resolvePathBeside(host, {});
-    recordVerification(path, { atMs: host.now(), ok, problems: problems.length, events });
+    recordVerification(path, {
+      atMs: host.now(),
+      ok,
+      problems: problems.length,
+      ...(truncated && { isCut: true }),
+      events,
+    });
   } catch {
     // A folder that cannot be written keeps nobody from proving what is in it.
   }
@@ -139,6 +146,13 @@ export interface Verified {
   /** Present where the ledger was held against an anchor. */
   readonly anchor?: AnchorCoverage;
   readonly problems: readonly Problem[];
+  /** The proof stopped at so many problems; there may be more. */
+  readonly truncated?: true;
+}
+
+/** Returns how many problems a proof found: at least so many, where it stopped at them. */
+export function formatProblemCount({ problems, truncated }: Verified): string {
+  return `${truncated ? "at least " : ""}${formatCount(problems.length, "problem")}`;
 }
 
 /** Proves the file, and that it holds what the anchor names. A damaged file is a result, not an error. */
@@ -199,6 +213,7 @@ async function verifyAll(reader: LedgerReader, progress: ProgressLine): Promise<
     events: coordinations.events + runs.events,
     pruned: { runs: prunedRuns, events: prunedEvents },
     problems,
+    ...((coordinations.isCut ?? runs.isCut) && { truncated: true }),
     ok: problems.length === 0,
   };
 }
@@ -218,7 +233,7 @@ function extentOf({ coordinations, workflowRuns = 0, events, pruned }: Checked):
 }
 
 function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor): string {
-  const { ok, problems } = verified;
+  const { ok, problems, truncated } = verified;
   const paint = paintFor(terminal);
   const extent = extentOf(verified);
   if (ok) {
@@ -229,7 +244,8 @@ function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor):
     const place = runId === undefined ? "" : `${runId}${sequence === undefined ? "" : `:${sequence}`}: `;
     return `${paint.tone("bad", kind)}  ${formatMessage(place + message, terminal.unicode)}`;
   });
-  const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${formatCount(problems.length, "problem")} in ${extent}`;
+  const found = `${formatProblemCount(verified)}${truncated ? "; stopped after" : " in"} ${extent}`;
+  const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${found}`;
   const advice = "Keep the file as it is, and move it aside or restore a backup.";
   return `${[verdict, ...lines, advice].join("\n")}\n`;
 }

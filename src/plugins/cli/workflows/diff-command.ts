@@ -1,8 +1,14 @@
 /** Owns: `diff`: where two workflow runs of a ledger differ (OpenWOP RFC 0054). */
-import { diffRuns, type ComparedRun, type RunDiff } from "../../../agents/coordination/workflow/run-diff.ts";
+import {
+  diffRuns,
+  type ComparedRun,
+  type EventDiff,
+  type RunDiff,
+} from "../../../agents/coordination/workflow/run-diff.ts";
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import { resolveRunId } from "../../reports/find-coordination.ts";
+import { findRun } from "../../reports/find-coordination.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -40,38 +46,54 @@ async function diff(
 ): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const found = diffRuns(await readRun(reader, one), await readRun(reader, other));
-    if (found.eventDiffs.length > 0) host.failWith(1);
+    if (isDifferent(found)) host.failWith(1);
     if (options.json) await writeJson(host, found);
     else await writeLines(host, linesOf(found, host.stdout.terminal));
   });
 }
 
 async function readRun(reader: LedgerReader, id: string): Promise<ComparedRun> {
-  const runId = await resolveRunId(reader, id);
+  const { runId, length, summary } = await findRun(reader, id);
   const events = (await Array.fromAsync(readLog(reader.workflows, runId))).flat();
-  return { runId, events, isComplete: true };
+  return { runId, events, isComplete: hasRunEnded(summary.status) && events.length >= length };
+}
+
+function isDifferent({ eventDiffs, stateDiff }: RunDiff): boolean {
+  return eventDiffs.length > 0 || Object.keys(stateDiff).length > 0;
 }
 
 /** Names and places; the values of the runs are for `--json`. */
-function linesOf({ a, b, eventDiffs, stateDiff, truncated }: RunDiff, terminal: Terminal): string[] {
+function linesOf(found: RunDiff, terminal: Terminal): string[] {
+  const { a, b, eventDiffs, stateDiff, truncated } = found;
   const paint = paintFor(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
-  const [first] = eventDiffs;
-  if (!first) return [`${paint.tone("good", "equal")}  ${print(a)} and ${print(b)}`];
-  const lines = eventDiffs.slice(0, SHOWN_MAX).map(({ seq, op, aEvent, bEvent }) => {
-    const names = [aEvent, bEvent].map((event) =>
-      event === undefined
-        ? "nothing"
-        : [event.type, ...(event.nodeId === undefined ? [] : [event.nodeId])].join(" "),
-    );
-    const [was = "", is = ""] = names;
-    return `${String(seq).padStart(6)}  ${op.padEnd(7)}  ${print(was === is ? was : `${was} | ${is}`)}`;
-  });
+  if (!isDifferent(found)) {
+    const verdict = truncated ? "equal so far" : "equal";
+    return [`${paint.tone("good", verdict)}  ${print(a)} and ${print(b)}`];
+  }
+  const lines = eventDiffs.slice(0, SHOWN_MAX).map((diff) => formatEventDiff(diff, print));
   const left = eventDiffs.length - lines.length;
   return [
-    `${paint.tone("warning", "differ")}  from event ${first.seq} on, ${formatCount(eventDiffs.length, "place")}${truncated ? " or more" : ""}`,
+    `${paint.tone("warning", "differ")}  ${describeExtent(found)}`,
     ...lines,
     ...(left > 0 ? [`        and ${left} more`] : []),
     `state   ${print(JSON.stringify(stateDiff))}`,
   ];
+}
+
+function describeExtent({ eventDiffs, truncated }: RunDiff): string {
+  const [first] = eventDiffs;
+  if (!first) return "in the state alone";
+  const places = formatCount(eventDiffs.length, "place");
+  return `from event ${first.seq} on, ${places}${truncated ? " or more" : ""}`;
+}
+
+function formatEventDiff({ seq, op, aEvent, bEvent }: EventDiff, print: (value: string) => string): string {
+  const names = [aEvent, bEvent].map((event) =>
+    event === undefined
+      ? "nothing"
+      : [event.type, ...(event.nodeId === undefined ? [] : [event.nodeId])].join(" "),
+  );
+  const [was = "", is = ""] = names;
+  return `${String(seq).padStart(6)}  ${op.padEnd(7)}  ${print(was === is ? was : `${was} | ${is}`)}`;
 }

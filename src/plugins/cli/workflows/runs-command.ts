@@ -5,12 +5,13 @@ import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve
 import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import { describeTrace, resolveRunId } from "../../reports/find-coordination.ts";
+import { findRun } from "../../reports/find-coordination.ts";
 import { createWorkflowReport, type WorkflowEntry } from "../../reports/run-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatMessage, formatPrintable } from "../terminal/printable.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 import { formatCount, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
@@ -94,7 +95,7 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
     throw new CoordinationError("INPUT_INVALID", "--limit: it is for the list of runs, and this is one run");
   await withLedger(host, options, async (reader) => {
     const { workflows } = reader;
-    const entry = await readEntry(reader, id);
+    const entry = await findRun(reader, id);
     const events = (await Array.fromAsync(readLog(workflows, entry.runId))).flat();
     const run = foldWorkflow(events, entry.origin);
     const convergence = run && convergenceOf(run);
@@ -106,15 +107,6 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
       });
     else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
   });
-}
-
-async function readEntry(reader: LedgerReader, id: string): Promise<WorkflowEntry> {
-  const runId = await resolveRunId(reader, id);
-  const entry = await reader.workflows.entry(runId);
-  if (entry) return entry;
-  // It was pruned in this moment.
-  const trace = await describeTrace(reader, runId);
-  throw new CoordinationError("COORDINATION_NOT_FOUND", trace ?? `no workflow run ${JSON.stringify(runId)}`);
 }
 
 interface Story {
@@ -149,12 +141,23 @@ function renderEvent(
   text: (value: string) => string,
 ): string {
   const fields: Readonly<Record<string, unknown>> = payload;
-  const words = TOLD.flatMap((key) => {
+  const words = SHOWN_FIELDS.flatMap((key) => {
     const value = fields[key];
     return typeof value === "string" || typeof value === "number" ? [`${key} ${value}`] : [];
   });
-  const about = text([...(nodeId === undefined ? [] : [nodeId]), ...words].join(", "));
+  const codes = ERROR_FIELDS.flatMap((key) => {
+    const code = readErrorCode(fields[key]);
+    return code === undefined ? [] : [`${key} ${code}`];
+  });
+  const about = text([...(nodeId === undefined ? [] : [nodeId]), ...words, ...codes].join(", "));
   return `${String(sequence).padStart(5)}  ${timestamp.slice(11, 23)}  ${type.padEnd(TYPE_CELLS)}  ${about}`;
 }
 
-const TOLD = ["phase", "workerId", "kind", "iteration", "name"];
+const SHOWN_FIELDS = ["phase", "workerId", "kind", "iteration", "name"];
+
+/** Fields with an error, of which only the code is shown. */
+const ERROR_FIELDS = ["error", "lastError"];
+
+function readErrorCode(error: unknown): string | undefined {
+  return isRecord(error) && typeof error["code"] === "string" ? error["code"] : undefined;
+}

@@ -27,6 +27,8 @@ export interface LastVerification {
   readonly atMs: number;
   readonly ok: boolean;
   readonly problems: number;
+  /** It stopped at so many problems; there may be more. */
+  readonly isCut?: true;
   readonly events: number;
 }
 

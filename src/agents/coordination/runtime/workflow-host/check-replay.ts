@@ -5,7 +5,7 @@
 import { CoordinationError } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { readWorkflowDefinition } from "../../contracts/workflows/workflow-definition.ts";
-import type { WorkflowStore } from "../../ports/workflow-store.ts";
+import type { WorkflowEntry, WorkflowStore } from "../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../workflow/state/node-graph.ts";
@@ -28,7 +28,7 @@ export interface CheckedRun {
   };
 }
 
-type Store = Pick<WorkflowStore, "read" | "entry" | "definition">;
+type Store = Pick<WorkflowStore, "read" | "entry" | "definition" | "pruned">;
 
 /** The collaborators with which a run is derived again. */
 export interface ReplayCheck {
@@ -40,7 +40,7 @@ export interface ReplayCheck {
 
 const PAGE = 1_000;
 
-/** @throws CoordinationError `COORDINATION_NOT_FOUND`, `EVENT_UNREADABLE`, `INPUT_INVALID` */
+/** @throws CoordinationError `COORDINATION_NOT_FOUND`, `EVENT_UNREADABLE`, `INPUT_INVALID`, `LEDGER_CORRUPT` */
 export async function checkReplay(
   store: Store,
   runId: CoordinationId,
@@ -48,9 +48,10 @@ export async function checkReplay(
 ): Promise<CheckedRun> {
   const { from } = check;
   const entry = await store.entry(runId);
-  const [first] = entry ? await store.read(runId, { from: 0, limit: 1 }) : [];
-  if (!entry || !first)
+  if (!entry)
     throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(runId)}`);
+  const [first] = await store.read(runId, { from: 0, limit: 1 });
+  if (!first) throw await createShortLogError(store, entry, 0);
   if (from > entry.length)
     throw new CoordinationError("INPUT_INVALID", `--from: the log ends before ${from}, at ${entry.length}`);
   const begun = beginWorkflow(first, entry.origin);
@@ -61,7 +62,7 @@ export async function checkReplay(
     graph,
     settings: await chooseSettings(graph, check),
     derivesFrom,
-    length: entry.length,
+    entry,
   });
   return { runId, from: derivesFrom, to: run.nextSequence, ...(difference && { difference }) };
 }
@@ -77,8 +78,8 @@ interface Deriving {
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
   readonly derivesFrom: number;
-  /** The length of the log when it was first read. */
-  readonly length: number;
+  /** The run as it was when its log was first read. */
+  readonly entry: WorkflowEntry;
 }
 
 interface Derived {
@@ -87,7 +88,8 @@ interface Derived {
 }
 
 async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Promise<Derived> {
-  const { graph, settings, derivesFrom, length } = deriving;
+  const { graph, settings, derivesFrom, entry } = deriving;
+  const { length } = entry;
   let run = begun;
   let limit = PAGE;
   let askedEffectId: string | undefined;
@@ -107,9 +109,23 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
     if (part.then.kind === "diverged") return { run, difference: describeDivergence(part.then.divergence) };
     if (part.then.kind === "over") return { run };
     if (part.then.kind === "ask") askedEffectId = part.then.effect.id;
-    else limit = part.events.length > 0 ? PAGE : limit * 2;
+    else if (part.events.length > 0) limit = PAGE;
+    else if (events.length < wanted)
+      throw await createShortLogError(store, entry, run.nextSequence + events.length);
+    else limit *= 2;
   }
   return { run };
+}
+
+async function createShortLogError(
+  store: Store,
+  { runId, length }: WorkflowEntry,
+  end: number,
+): Promise<CoordinationError> {
+  if (await store.pruned.find(runId))
+    return new CoordinationError("COORDINATION_NOT_FOUND", `${runId} was pruned from the ledger meanwhile`);
+  const message = `the log of ${runId} ends at ${end}, its run counts ${length} events`;
+  return new CoordinationError("LEDGER_CORRUPT", message);
 }
 
 function describeDivergence({

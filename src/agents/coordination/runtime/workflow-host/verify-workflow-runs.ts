@@ -12,6 +12,7 @@ import { summarizeRun } from "../../workflow/state/run-view.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 import { isSameValue } from "../../workflow/state/values.ts";
 import { describeError } from "../../std/describe-error.ts";
+import { checkLength } from "../log/check-length.ts";
 import { listRuns, readLog } from "../log/read-pages.ts";
 
 const PROBLEMS_MAX = 200;
@@ -20,6 +21,8 @@ export interface RunsVerification {
   readonly workflowRuns: number;
   readonly events: number;
   readonly problems: readonly StoredProblem[];
+  /** The verification stopped at so many problems; there may be more. */
+  readonly isCut?: true;
 }
 
 type Store = Pick<WorkflowStore, "list" | "read" | "entry" | "pruned">;
@@ -27,7 +30,7 @@ type Store = Pick<WorkflowStore, "list" | "read" | "entry" | "pruned">;
 /** `onProgress` hears of every run that was checked. */
 export async function verifyWorkflowRuns(
   store: Store,
-  onProgress: (progress: Omit<RunsVerification, "problems">) => void = () => undefined,
+  onProgress: (progress: Pick<RunsVerification, "workflowRuns" | "events">) => void = () => undefined,
 ): Promise<RunsVerification> {
   const problems: StoredProblem[] = [];
   let workflowRuns = 0;
@@ -39,14 +42,15 @@ export async function verifyWorkflowRuns(
     onProgress({ workflowRuns, events });
     if (problems.length >= PROBLEMS_MAX) break;
   }
-  return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX) };
+  const isCut = problems.length >= PROBLEMS_MAX;
+  return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX), ...(isCut && { isCut }) };
 }
 
 /** Proves one run: its stored bytes, and what its log means. */
 export async function verifyWorkflowRun(
   store: Store & WorkflowStore,
   entry: WorkflowEntry,
-): Promise<Omit<RunsVerification, "workflowRuns">> {
+): Promise<Pick<RunsVerification, "events" | "problems">> {
   const { runId, length } = entry;
   const damage = await store.damage(runId, { before: length });
   if (!damage) return { events: length, problems: await verifyRun(store, entry) };
@@ -55,42 +59,35 @@ export async function verifyWorkflowRun(
   return { events: length, problems: [{ kind, message, runId, sequence }] };
 }
 
-/** A run that grew while it was read is checked again as it is then. One that was pruned meanwhile has no problems. */
+/** Reads no more events than the entry counts, so a run may grow meanwhile. One that was pruned meanwhile has no problems. */
 async function verifyRun(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
-  const problems = await verifyOnce(store, entry);
+  const problems = await findProblems(store, entry);
   if (problems.length === 0) return problems;
   const newest = await store.entry(entry.runId).catch(() => undefined);
-  if (newest === undefined && (await store.pruned.find(entry.runId))) return [];
-  return newest === undefined || newest.length === entry.length ? problems : verifyOnce(store, newest);
+  return newest === undefined && (await store.pruned.find(entry.runId)) ? [] : problems;
 }
 
-async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
+async function findProblems(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
   const { runId } = entry;
   const check: Check = { entry, seen: new Set(), problems: [] };
   try {
     await readAll(store, entry, check);
+    check.problems.push(...(await checkLength(store, entry, check.run?.nextSequence ?? 0)));
   } catch (error) {
     const isUnreadable = isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
     const message = describeError(error);
     const kind = isUnreadable ? "event_unreadable" : "fold_failed";
     return [...check.problems, { kind, message, runId, sequence: check.run?.nextSequence ?? 0 }];
   }
-  return [...check.problems, ...checkLength(check, entry), ...checkSummary(check, entry)];
+  return [...check.problems, ...checkSummary(check, entry)];
 }
 
-async function readAll(store: Store, { runId }: WorkflowEntry, check: Check): Promise<void> {
+async function readAll(store: Store, { runId, length }: WorkflowEntry, check: Check): Promise<void> {
   await checkSource(store, check);
-  for await (const page of readLog(store, runId)) {
+  for await (const page of readLog(store, runId, { to: length })) {
     for (const event of page) checkEvent(check, event);
     await checkTaken(store, check, page);
   }
-}
-
-function checkLength({ run }: Check, { runId, length }: WorkflowEntry): StoredProblem[] {
-  const sequence = run?.nextSequence ?? 0;
-  if (sequence === length) return [];
-  const message = `the log has ${sequence} events, its run counts ${length}`;
-  return [{ kind: sequence < length ? "event_missing" : "event_forged", message, runId, sequence }];
 }
 
 async function checkSource(store: Store, { entry: { runId, origin }, problems }: Check): Promise<void> {

@@ -64,10 +64,10 @@ function showTile(name: string, count: number): TemplateResult {
 
 function showVerification(verification: LastVerification | undefined): string | TemplateResult {
   if (!verification) return "never; run `openclaw coordination verify`";
-  const { atMs, ok, problems, events } = verification;
+  const { atMs, ok, problems, isCut, events } = verification;
   const outcome = ok
     ? `sound, ${formatCount(events, "event")}`
-    : `DAMAGED, ${formatCount(problems, "problem")}`;
+    : `DAMAGED, ${isCut ? "at least " : ""}${formatCount(problems, "problem")}`;
   return html`${showInstant(atMs)}: ${outcome}`;
 }
 

@@ -1,14 +1,14 @@
 /** Owns: the ways to people by the names of their channels. A channel's library is loaded with the first notice that goes through it. */
 import type { AnswerRefusal, Channel } from "../agents/coordination/contracts/escalation.ts";
 import type { EscalationsConfig } from "../agents/coordination/contracts/config/gates-config.ts";
-import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
+import type { Clock } from "../agents/coordination/ports/clock.ts";
+import type { HumanChannel, Question } from "../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type {
   AnswerRequest,
   QuestionAnswered,
 } from "../agents/coordination/runtime/questions/question-requests.ts";
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
-import { systemClock } from "../infra/clock/system-clock.ts";
 import { ANSWER_PATH } from "./answer-path.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
 
@@ -22,17 +22,14 @@ export interface ChannelDependencies {
   readonly escalations: EscalationsConfig;
   readonly hooks: HookHost;
   readonly logger: Logger;
-  readonly take: TakeChannelAnswer;
+  readonly clock: Clock;
+  readonly takeAnswer: TakeChannelAnswer;
   /** The host's own ways to people. */
   readonly ofHost: Readonly<Record<"host" | "chat", HumanChannel>>;
 }
 
-/** The words for a plugin whose answer is refused. */
-const BECAUSE: Partial<Record<string, AnswerRefusal>> = {
-  QUESTION_CLOSED: "closed",
-  COORDINATION_ENDED: "closed",
-  NOT_FOUND: "closed",
-};
+/** The refusals of a question that nobody can answer any more. */
+const CLOSED: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_ENDED", "NOT_FOUND"]);
 
 const WEBHOOK = "webhook:";
 
@@ -49,14 +46,14 @@ export function channelsOf(dependencies: ChannelDependencies): (channel: string)
 }
 
 function createWebhookChannel(
-  { escalations, logger }: ChannelDependencies,
+  { escalations, logger, clock }: ChannelDependencies,
   name: string,
 ): HumanChannel | undefined {
   const config = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
   if (!config) return undefined;
   const { answerBaseUrl } = escalations;
   const answerUrl = answerBaseUrl && `${dropTrailingSlashes(answerBaseUrl)}${ANSWER_PATH}/${name}`;
-  const parts = { name, config, clock: systemClock, logger, ...(answerUrl && { answerUrl }) };
+  const parts = { name, config, clock, logger, ...(answerUrl && { answerUrl }) };
   return {
     notify: async (notice) =>
       (await import("../infra/webhook/webhook-channel.ts")).createWebhookChannel(parts).notify(notice),
@@ -64,13 +61,23 @@ function createWebhookChannel(
 }
 
 /** Creates a channel through a plugin. The log names the plugin as the author of its answers. */
-function createPluginChannel({ hooks, take }: ChannelDependencies, channel: Channel): HumanChannel {
+function createPluginChannel(
+  { hooks, takeAnswer, clock }: ChannelDependencies,
+  channel: Channel,
+): HumanChannel {
   return {
     notify: (notice) =>
       hooks.notify(notice, channel, async ({ answer, text, by }) => {
         const { questionId } = notice.question;
-        const refused = await take({ questionId, answer, by, ...(text !== undefined && { text }) }, channel);
-        return refused && (BECAUSE[refused.code] ?? "not_an_answer");
+        const request = { questionId, answer, by, ...(text !== undefined && { text }) };
+        const refused = await takeAnswer(request, channel);
+        return refused && explainRefusal(refused.code, notice.question, clock.now());
       }),
   };
+}
+
+/** Returns the word for a plugin whose answer did not count. */
+function explainRefusal(code: string, { deadlineAtMs }: Question, nowMs: number): AnswerRefusal {
+  if (!CLOSED.has(code)) return "not_an_answer";
+  return nowMs >= deadlineAtMs ? "expired" : "closed";
 }

@@ -27,7 +27,7 @@ export interface TelemetryOptions {
 }
 
 export interface TelemetryHost {
-  /** Ends after the request under way, or at once where the collector does not answer. */
+  /** Ends after the request under way, or after 2 s where the collector does not answer. */
   close(): Promise<void>;
 }
 
@@ -63,8 +63,8 @@ export function startTelemetry(options: TelemetryOptions): TelemetryHost {
   return {
     close: async () => {
       await exporting.close();
+      sender.close();
       await reader.close();
-      await sender.close();
     },
   };
 }

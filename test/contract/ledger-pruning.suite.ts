@@ -94,6 +94,39 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       expect(await listProblems(store)).toEqual([]);
     });
 
+    describe("keeps what an export has not reached", () => {
+      const WAITS_MS = 30 * 86_400_000;
+      const share = { name: "otlp", holder: "exporter" };
+
+      const openExported = async (): Promise<PrunedTestLedger> => {
+        const ledger = await open();
+        await addCoordination(ledger.store, "exported");
+        await ledger.store.exports.take({ ...share, from: await ledger.store.newestPosition() });
+        await addCoordination(ledger.store, "waiting");
+        await addCoordination(ledger.store, "running", { isOpen: true });
+        return ledger;
+      };
+
+      it("for 30 days longer than the rest", async () => {
+        await using ledger = await openExported();
+        const { store } = ledger;
+        expect(await prune(store)).toMatchObject({ runs: 1, kept: { used: 1 } });
+        expect(await prune(store, (TEST_EPOCH_MS + WAITS_MS) as EpochMs)).toMatchObject({ runs: 0 });
+        expect(await prune(store, (LATER_MS + WAITS_MS) as EpochMs)).toMatchObject({
+          runs: 1,
+          kept: { used: 0 },
+        });
+      });
+
+      it.each(["reaches it", "is given back"])("until it %s", async (end) => {
+        await using ledger = await openExported();
+        const { store } = ledger;
+        if (end === "is given back") await store.exports.release(share);
+        else await store.exports.advance({ ...share, position: await store.newestPosition() });
+        expect(await prune(store)).toMatchObject({ runs: 2, kept: { used: 0 } });
+      });
+    });
+
     describe.each([
       ["workflow run", addWorkflow],
       ["coordination", addCoordination],

@@ -1,13 +1,18 @@
 /** Owns: removing old runs from a ledger file, and what somebody who has the file can do about the traces. */
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { createTaking } from "../../src/agents/coordination/runtime/workflow-host/driving/take-events.ts";
+import { beginWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
-import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { PLAY_SETTINGS } from "../support/workflow-arbitraries.ts";
+import { createGraph } from "../core/workflow-view-scene.ts";
 import { describeLedgerPruning } from "./ledger-pruning.suite.ts";
-import { addCoordination, listProblems, listRunIds, prune } from "./prunable-ledger.ts";
+import { addCoordination, addWorkflow, listProblems, listRunIds, prune } from "./prunable-ledger.ts";
+import { branchOf, createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
 
 describeLedgerPruning("SQLite", async () => {
   const folder = createTempFolder();
@@ -96,6 +101,43 @@ describe("a pruned ledger file", () => {
     expect(await listRunIds(store)).toEqual([runIdOf("second")]);
     await addCoordination(store, "third");
     expect(await prune(store)).toMatchObject({ runs: 1 });
+    expect(await listProblems(store)).toEqual([]);
+    await store.close();
+  });
+
+  it("ends a fork whose source was removed before its first event was there, and says why", async () => {
+    using folder = createTempFolder();
+    const store = await openTestLedger(folder.file("ledger.sqlite"));
+    const sourceId = await addWorkflow(store, "source");
+    await addCoordination(store, "running", { isOpen: true });
+    expect(await prune(store)).toMatchObject({ runs: 1 });
+    const { workflows } = store;
+    const origin = branchOf(sourceId, "fork", 2);
+    const fork = createWorkflowAuthor("fork", origin);
+    const begun = fork.append([createRunStarted("wf-fork")]);
+    await workflows.append(begun);
+    const dependencies = {
+      store: workflows,
+      clock: createManualClock(),
+      settings: PLAY_SETTINGS,
+      askAgain: () => Promise.resolve([]),
+    };
+    const run = beginWorkflow(begun.events[0]!, origin);
+    const ending = await createTaking(dependencies, origin).next(
+      { run, graph: createGraph() },
+      new AbortController().signal,
+    );
+    const { type, payload } = ending.events.at(-1)!;
+    expect([type, payload]).toEqual([
+      "run.failed",
+      {
+        error: {
+          code: "replay_source_missing",
+          message: "the source was pruned from the ledger meanwhile",
+        },
+      },
+    ]);
+    await workflows.append(fork.append([{ type, payload } as never], { status: "failed" }));
     expect(await listProblems(store)).toEqual([]);
     await store.close();
   });

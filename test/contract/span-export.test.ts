@@ -9,9 +9,11 @@ import { steadyClock } from "../../src/infra/clock/steady-clock.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { createOtlpSender } from "../../src/infra/otlp/otlp-sender.ts";
+import { startTelemetry } from "../../src/plugins/compose-telemetry.ts";
 import { createSpanExport, type SpanExport } from "../../src/plugins/telemetry/export-spans.ts";
 import { createFollowedSpans } from "../../src/plugins/telemetry/followed-spans.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
+import { quietLogger } from "../support/ledger-fixtures.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { listUnique, startOtlpCollector, type OtlpCollector } from "../support/otlp-collector.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
@@ -35,6 +37,8 @@ afterAll(() => {
 });
 
 interface Exported extends AsyncDisposable {
+  /** The path of the ledger. */
+  readonly place: string;
   readonly ledger: OpenedLedger;
   readonly exporting: SpanExport;
   readonly log: string[];
@@ -43,11 +47,11 @@ interface Exported extends AsyncDisposable {
 }
 
 /** A recorded ledger with an export of all of it, which is not started yet. */
-async function recordExport(endpoint: string, place: "first" | "new" = "first"): Promise<Exported> {
+async function recordExport(endpoint: string, from: "first" | "new" = "first"): Promise<Exported> {
   const file = folder.file(`ledger-${(ledgers += 1)}.sqlite`);
   await recordLedger(file, [RESEARCH]);
   const ledger = await openTestLedger(file);
-  if (place === "first") {
+  if (from === "first") {
     await ledger.exports.take({ name: "otlp", holder: "before", from: 0 });
     await ledger.exports.release({ name: "otlp", holder: "before" });
   }
@@ -76,10 +80,10 @@ async function recordExport(endpoint: string, place: "first" | "new" = "first"):
   });
   const dispose = async (): Promise<void> => {
     await exporting.close();
-    await sender.close();
+    sender.close();
     await ledger.close();
   };
-  return { ledger, exporting, log, begins, [Symbol.asyncDispose]: dispose };
+  return { place: file, ledger, exporting, log, begins, [Symbol.asyncDispose]: dispose };
 }
 
 async function waitUntilExported({ spans }: OtlpCollector, count = expectedIds.length): Promise<void> {
@@ -218,4 +222,23 @@ describe("an export of spans", () => {
     const position = await exported.ledger.exports.take({ name: "otlp", holder: "next", from: 99 });
     expect(position).toBe(0);
   });
+
+  it("is ended whole within seconds, too: nobody waits for the request that was given up", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    collector.answer = "hang";
+    const { place, ledger } = exported;
+    const telemetry = startTelemetry({
+      place,
+      logger: quietLogger,
+      cursors: () => Promise.resolve(ledger.exports),
+      endpoint: collector.url,
+      version: "1.2.3",
+    });
+    await waitFor(() => collector.requests > 0, { what: "a request", timeoutMs: 10_000 });
+    const began = performance.now();
+    await telemetry.close();
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(await ledger.exports.holder("otlp")).toBeUndefined();
+  }, 60_000);
 });

@@ -3,9 +3,10 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
 import { channelsOf, type ChannelDependencies } from "../../src/plugins/channels.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
+import type { AnswerQuestion } from "../../src/plugins/hooks/hook-types.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createPlugin } from "./hooks-parts.ts";
-import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
+import { HOUR_MS, noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
 import { logLines } from "./question-stage.ts";
 
 const webhooks = { ops: { url: "https://hooks.example/", secret: "a secret of the operator's" } };
@@ -14,10 +15,13 @@ const { escalations } = parsePluginConfig({ coordination: { phase1: { escalation
 const host: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 1 }) };
 const chat: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 2 }) };
 
-function createChannels(take: ChannelDependencies["take"] = () => Promise.resolve(undefined)) {
+function createChannels(
+  takeAnswer: ChannelDependencies["takeAnswer"] = () => Promise.resolve(undefined),
+  clock = createFakeClock(NOW_MS),
+) {
   const { logger } = logLines();
-  const hooks = createHookHost({ clock: createFakeClock(NOW_MS), logger });
-  return channelsOf({ escalations, hooks, logger, take, ofHost: { host, chat } });
+  const hooks = createHookHost({ clock, logger });
+  return channelsOf({ escalations, hooks, logger, clock, takeAnswer, ofHost: { host, chat } });
 }
 
 describe("the ways to people by their names", () => {
@@ -52,4 +56,25 @@ describe("the ways to people by their names", () => {
     expect(answers).toEqual([{ questionId: QUESTION_ID, answer: "approve", by, through: "plugin:pager" }]);
     expect(reports).toEqual([{ counted: false, because: "closed" }]);
   });
+
+  it.each([
+    ["was answered before", "QUESTION_CLOSED", HOUR_MS - 1, "closed"],
+    ["ended with its coordination", "COORDINATION_ENDED", HOUR_MS - 1, "closed"],
+    ["has passed its deadline", "QUESTION_CLOSED", HOUR_MS, "expired"],
+    ["takes other answers", "ANSWER_REFUSED", HOUR_MS - 1, "not_an_answer"],
+  ] as const)(
+    "tell a plugin, some time after the notice, that a question %s",
+    async (_what, code, ms, because) => {
+      const kept: AnswerQuestion[] = [];
+      createPlugin({ escalate: (_, answer) => void kept.push(answer) }, "pager");
+      const clock = createFakeClock(NOW_MS);
+      const takeAnswer = () => Promise.resolve({ kind: "refused", code, reason: "words" } as const);
+      await createChannels(
+        takeAnswer,
+        clock,
+      )("plugin:pager")?.notify(noticeOf({ deadlineAtMs: NOW_MS + HOUR_MS }));
+      await clock.advance(ms);
+      expect(await kept[0]?.({ answer: "deny" })).toEqual({ counted: false, because });
+    },
+  );
 });

@@ -72,6 +72,7 @@ describe("docs/hooks.md", () => {
     ];
     expect(budgets?.bounds).toContain(`${most.join(", ")} and ${formatSeconds("observe", "most")}`);
     expect(page).toContain(`up to ${HOOK_LIMITS.reloadMs / 1_000} s, and then fail closed`);
+    expect(page).toContain(`back within ${HOOK_LIMITS.gatesClosedMs / 60_000} minutes`);
     expect(page).toContain(`${HOOK_LIMITS.observedMax.toLocaleString("en")} wait`);
     expect(page).toContain(`at most ${HOOK_LIMITS.pluginIdCharsMax} of`);
   });

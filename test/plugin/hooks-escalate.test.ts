@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
+import type { AnswerQuestion } from "../../src/plugins/hooks/hook-types.ts";
 import { sampleQuestion } from "../../src/plugins/hooks/testing.ts";
+import { createHookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import { findRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import type { RunningCoordinator } from "../../src/plugins/compose.ts";
+import { OWNER } from "../support/ledger-fixtures.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
 import { createPlugin, throwSecret } from "./hooks-parts.ts";
 
 describe("escalate", () => {
@@ -102,5 +109,41 @@ describe("escalate", () => {
     ).toMatchObject({
       kind: "failed",
     });
+  });
+});
+
+describe("the answer to a notice", () => {
+  const openCoordinator = async (): Promise<RunningCoordinator> => {
+    const runtime = findRuntime();
+    if (!runtime) throw new Error("coordination is not started");
+    return runtime.coordinator();
+  };
+
+  it("counts also after the coordination plugin was loaded again", async () => {
+    using folder = createTempFolder();
+    const notified = Promise.withResolvers<AnswerQuestion>();
+    createPlugin({ escalate: (_question, answer) => notified.resolve(answer) }, "pager");
+    const { api } = createFakeHost({ stateDir: folder.path });
+    const before = createHookHandlers(api);
+    await before.start();
+    const asker = { askedBy: OWNER, agentId: "main" };
+    const question = await (
+      await openCoordinator()
+    ).ask({ ...asker, kind: "clarification", question: "Which colour?" });
+    if (question.kind === "refused") throw new Error(question.reason);
+    const answerLater = await notified.promise;
+    await before.stop();
+    const after = createHookHandlers(api);
+    await after.start();
+    try {
+      expect(await answerLater({ answer: "answer", text: "Blue.", by: "ada" })).toEqual({ counted: true });
+      expect(await (await openCoordinator()).outcome(question.questionId, 0)).toMatchObject({
+        kind: "closed",
+        resolution: "answered",
+        text: 'A person answered: "Blue."',
+      });
+    } finally {
+      await after.stop();
+    }
   });
 });

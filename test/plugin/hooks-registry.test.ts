@@ -121,6 +121,9 @@ describe("a registration", () => {
   });
 });
 
+const AWAY =
+  "the hook arbitrate of the plugin plugin-under-test is not there while its plugin is loaded again";
+
 describe("while a plugin is loaded again", () => {
   it("its gates wait for it", async () => {
     register("old");
@@ -134,7 +137,7 @@ describe("while a plugin is loaded again", () => {
     expect(await ruling).toBe("new");
   });
 
-  it("they fail when it does not come back in time, and it counts as gone then", async () => {
+  it("they fail when it does not come back in time", async () => {
     registerCoordinationHooks(harness.api, {
       ...createSaying("old"),
       verify: { agents: ["a"], run: () => ({ verdict: "pass" }) },
@@ -144,12 +147,53 @@ describe("while a plugin is loaded again", () => {
     expect(harness.isVerified("b")).toBe(false);
     const [ruling, verdict] = [askHarness(), harness.verify()];
     await harness.clock.advance(HOOK_LIMITS.reloadMs);
-    expect(await ruling).toBe(
-      "the hook arbitrate of the plugin plugin-under-test is not there while its plugin is loaded again",
-    );
+    expect(await ruling).toBe(AWAY);
     expect(await verdict).toMatchObject({ kind: "none", because: "unavailable" });
+  });
+
+  it("they fail at once from then on, until it comes back", async () => {
+    registerCoordinationHooks(harness.api, {
+      ...createSaying("old"),
+      verify: () => ({ verdict: "pass" }),
+      decide: () => undefined,
+      escalate: () => undefined,
+    });
+    harness.end("reload");
+    await harness.clock.advance(HOOK_LIMITS.gatesClosedMs - 1);
+    expect(await askHarness()).toBe(AWAY);
+    expect(await harness.verify()).toMatchObject({ kind: "none", because: "unavailable" });
+    expect(await harness.decide()).toMatchObject({ action: "deny", failed: true });
+    expect(harness.isVerified("a")).toBe(true);
+    expect(harness.host.channels()).toEqual([]);
+    register("new");
+    expect(await askHarness()).toBe("new");
+    expect(harness.isVerified("a")).toBe(false);
+  });
+
+  it("it counts as gone when it stays away for minutes", async () => {
+    registerCoordinationHooks(harness.api, { ...createSaying("old"), verify: () => ({ verdict: "pass" }) });
+    harness.end("reload");
+    await harness.clock.advance(HOOK_LIMITS.gatesClosedMs);
     expect(await askHarness()).toBeUndefined();
     expect(harness.isVerified("a")).toBe(false);
+  });
+
+  it("it is gone where its clean-up says only after the end of its signal that it is disabled", async () => {
+    const cleanUps: ((context: { reason: string }) => void)[] = [];
+    const controller = new AbortController();
+    const lifecycle: CoordinationHooksApi["lifecycle"] = {
+      signal: controller.signal,
+      registerRuntimeLifecycle: (runtimeLifecycle) =>
+        cleanUps.push((context) => runtimeLifecycle.cleanup(context)),
+    };
+    register("old", { ...harness.api, lifecycle });
+    controller.abort();
+    expect(findHookSlots()?.size).toBe(1);
+    for (const reason of ["restart", "reset"]) cleanUps[0]?.({ reason });
+    expect(findHookSlots()?.size).toBe(1);
+    cleanUps[0]?.({ reason: "disable" });
+    expect(findHookSlots()?.size).toBe(0);
+    expect(await askHarness()).toBeUndefined();
   });
 
   it("nobody waits where the clock was put back meanwhile", () => {

@@ -1,5 +1,7 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import { parseHostAgentId } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_BUDGETS_MS, HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import type { CoordinationHooks } from "../../src/plugins/hooks/hooks.ts";
@@ -158,6 +160,35 @@ describe("verify", () => {
     expect(harness.host.verifiersFor("writer")).toEqual(["plugin:two", "plugin:one"]);
     expect(harness.host.verifiersFor("other")).toEqual(["plugin:two"]);
     expect(harness.isVerified("other")).toBe(false);
+  });
+
+  it.each(["Writer", " writer", "WRITER\n", "writer-"])(
+    "is for an agent that is named in another spelling: %j",
+    (spelling) => {
+      const harness = createPlugin({ verify: { agents: [spelling], run: () => ({ verdict: "pass" }) } });
+      expect(harness.host.verifiersFor("writer")).toEqual(["plugin:guard"]);
+      expect(harness.isVerified("Writer ")).toBe(true);
+      expect(harness.isVerified("editor")).toBe(false);
+    },
+  );
+
+  it("takes two spellings for the same agent exactly where OpenClaw does", () => {
+    const id = fc.string({
+      unit: fc.constantFrom("a", "B", "-", "_", " ", "é", "7"),
+      minLength: 1,
+      maxLength: 90,
+    });
+    const same = fc
+      .tuple(id, fc.constantFrom("", " ", "-"))
+      .map(([one, end]) => [one, `${one.toUpperCase()}${end}`]);
+    fc.assert(
+      fc.property(fc.oneof(fc.tuple(id, id), same), ([agent = "", wanted = ""]) => {
+        const harness = createPlugin({ verify: { agents: [agent], run: () => ({ verdict: "pass" }) } });
+        const isVerified = harness.isVerified(wanted);
+        harness.close();
+        expect(isVerified).toBe(parseHostAgentId(agent) === parseHostAgentId(wanted));
+      }),
+    );
   });
 
   it("has no verdict about anything but the result", async () => {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import { createFakeInstances } from "../../src/plugins/hooks/fake-instances.ts";
 import { extractorsOf } from "../../src/plugins/openclaw/writes/extractor-registry.ts";
 import {
   registerResourceExtractor,
@@ -171,6 +172,29 @@ describe("registering an extractor", () => {
     unregister();
     expect(extractorsOf("deploy")).toEqual([]);
     expect(await readDeploy()).toBeUndefined();
+  });
+
+  it("with the plugin's API ends with the instance that made it, however the host tells of that", async () => {
+    const instances = createFakeInstances("crm", () => undefined);
+    const registerIn = (name: string) => {
+      const extractor = { id: "crm", tools: ["deploy"], extract: createNamed(name) };
+      undo.push(registerResourceExtractor(extractor, instances.open()));
+    };
+    registerIn("full");
+    registerIn("discovered");
+    instances.end("reload");
+    expect(extractorsOf("deploy")).toEqual([]);
+    registerIn("again");
+    expect(await readDeploy()).toMatchObject({ targets: [["db:again"]] });
+    instances.end("disable");
+    expect(extractorsOf("deploy")).toEqual([]);
+  });
+
+  it("with the API of a host that tells of no end is ended by what it returns", () => {
+    const unregister = registerResourceExtractor({ id: "crm", tools: ["deploy"], extract: () => ({}) }, {});
+    expect(extractorsOf("deploy")).toHaveLength(1);
+    unregister();
+    expect(extractorsOf("deploy")).toEqual([]);
   });
 
   it("again replaces the one before, which comes back when the later one ends", async () => {

@@ -61,6 +61,9 @@ function listRelatives(row: NewerRow): string[] | undefined {
   }
 }
 
+/** A run that an export has not reached stays for so much longer, while some process holds the export. */
+const EXPORT_WAIT_MS = 30 * 86_400_000;
+
 /** Selects a page of runs, newest first. `isStaying`: an SQL condition on a run that counts as recent however old it is. */
 export function selectPrunableRuns(isStaying: string): string {
   return `
@@ -78,6 +81,8 @@ export function selectPrunableRuns(isStaying: string): string {
         when exists (select 1 from claim where claim.run_key = run.run_key)
           or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
           or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
+          or newest.timestamp_ms >= @beforeMs - ${EXPORT_WAIT_MS}
+            and exists (select 1 from export_cursor where holder <> '' and position < newest.event_key)
           then 'used'
         else 'prunable'
       end as state

@@ -27,7 +27,8 @@ export type Sent =
 
 export interface SpanSender {
   send(spans: readonly Span[]): Promise<Sent>;
-  close(): Promise<void>;
+  /** Ends it. A request that is still under way is not waited for: it ends by itself within `sendMs`. */
+  close(): void;
 }
 
 /** The exporter tries again within this time, as `retry-after` says. */
@@ -53,7 +54,7 @@ export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS 
           resolve(error === undefined ? { kind: "sent" } : describeFailure(error));
         });
       }),
-    close: () => exporter.shutdown(),
+    close: () => void exporter.shutdown(),
   };
 }
 

@@ -21,7 +21,7 @@ export interface AskedHook {
   readonly entry: HookEntry;
   /** Absent where it cannot be read, or has ended and may be registered again. */
   readonly hook?: StoredHook;
-  /** Its plugin is being loaded again; until then. */
+  /** Its plugin is being loaded again: until when it is waited for, which may be over. */
   readonly backByMs?: number;
 }
 
@@ -42,6 +42,9 @@ export function findHook(plugin: string, kind: HookKind, nowMs: number): AskedHo
 
 const POLL_MS = 25;
 
+/** These fail closed. */
+const GATES: ReadonlySet<HookKind> = new Set(["arbitrate", "verify", "decide"]);
+
 /** The same hook once its plugin has been loaded again (K3); still away where it is not in time, `undefined` where it is gone. */
 export async function awaitHookBack(missing: AskedHook, clock: Clock): Promise<AskedHook | undefined> {
   const { plugin, kind, backByMs } = missing;
@@ -58,10 +61,14 @@ export async function awaitHookBack(missing: AskedHook, clock: Clock): Promise<A
 function createAskedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
   const current = entries.at(-1);
   if (current) return findAskedHook(current, kind);
-  // Also a clock that was put back ends the waiting.
-  if (!left || Math.abs(nowMs - left.atMs) >= HOOK_LIMITS.reloadMs) return undefined;
+  if (!left) return undefined;
+  // A clock that was put back counts as one that went on.
+  const awayMs = Math.abs(nowMs - left.atMs);
+  const isAwaited = awayMs < HOOK_LIMITS.reloadMs;
+  const isClosed = GATES.has(kind) && awayMs < HOOK_LIMITS.gatesClosedMs;
+  if (!isAwaited && !isClosed) return undefined;
   const before = findAskedHook(left.entry, kind);
-  return before && { ...before, backByMs: left.atMs + HOOK_LIMITS.reloadMs };
+  return before && { ...before, backByMs: isAwaited ? left.atMs + HOOK_LIMITS.reloadMs : nowMs };
 }
 
 function findAskedHook(entry: HookEntry, kind: HookKind): AskedHook | undefined {

@@ -17,6 +17,7 @@ import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
 import type { HookProblem, ProblemDependencies } from "./hook-problem.ts";
 import type { CoordinationEvent, HookContest, HookDecision } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
+import { normalizeAgentId } from "./normalize-agent-id.ts";
 import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
 import { createObservers } from "./observers.ts";
 import { readRuling } from "./read-answers.ts";
@@ -35,7 +36,7 @@ export interface HookHost {
   hasAny(kind: HookKind): boolean;
   /** In order of priority, until one has an opinion. `undefined`: nobody has. */
   arbitrate(contest: HookContest, untilMs?: number): Promise<ContestRuling | undefined>;
-  /** The checks that plugins want of an agent's results, as `plugin:ID`, in order of priority. */
+  /** The checks that plugins want of an agent's results, as `plugin:ID`, in order of priority. Any spelling of its id will do. */
   verifiersFor(agentId: string): readonly string[];
   /** Carries out one of them. Never throws. */
   verify(request: PluginCheck, check: string): Promise<CheckAnswer>;
@@ -68,10 +69,12 @@ export function createHookHost(dependencies: HookHostDependencies): HookHost {
   return {
     hasAny: (kind) => listHooks(kind, clock.now()).length > 0,
     arbitrate: (contest, untilMs) => arbitrate(dependencies, contest, untilMs),
-    verifiersFor: (agentId) =>
-      listHooks("verify", clock.now())
-        .filter(({ hook }) => hook?.agents?.includes(agentId) ?? true)
-        .map(({ plugin }) => `plugin:${plugin}`),
+    verifiersFor: (agentId) => {
+      const wanted = normalizeAgentId(agentId);
+      return listHooks("verify", clock.now())
+        .filter(({ hook }) => hook?.agents?.some((agent) => normalizeAgentId(agent) === wanted) ?? true)
+        .map(({ plugin }) => `plugin:${plugin}`);
+    },
     verify: (request, check) =>
       verifyByPlugin(dependencies, request, {
         check,

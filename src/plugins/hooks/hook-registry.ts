@@ -5,8 +5,8 @@
  * K1 Of one plugin the newest registration counts. One that is taken back brings the one before it back, so that an instance
  *    which the host drops late takes nothing away from the others.
  * K2 Who disables an instance disables those before it, and never a newer one.
- * K3 A plugin whose last instance ended by a reload is remembered for `reloadMs`: its gates wait for the next one, instead of
- *    being open meanwhile.
+ * K3 A plugin whose last instance ended by a reload is remembered: for `reloadMs` its gates wait for the next one, and until
+ *    `gatesClosedMs` they let nothing through, instead of being open meanwhile.
  */
 import { HOOK_LIMITS } from "./hook-limits.ts";
 
@@ -66,12 +66,14 @@ export function putEntry(entry: HookEntry): void {
   slots.set(entry.pluginId, { entries: [...entries, entry].slice(-HOOK_LIMITS.registrationsMax) });
 }
 
-/** Does nothing for an entry that is not there any more. */
+/** Does nothing for an entry that has ended, but where its plugin was disabled after all. */
 export function endEntry(entry: HookEntry, ending: Ending): void {
   const slots = accessSlots();
   const slot = slots.get(entry.pluginId);
-  const at = slot?.entries.indexOf(entry) ?? -1;
-  if (!slot || at === -1) return;
+  if (!slot) return;
+  if (slot.left?.entry === entry && ending === "disabled") slots.delete(entry.pluginId);
+  const at = slot.entries.indexOf(entry);
+  if (at === -1) return;
   const from = ending === "disabled" ? 0 : at;
   const entries = slot.entries.toSpliced(from, at - from + 1);
   if (entries.length > 0) slots.set(entry.pluginId, { entries });

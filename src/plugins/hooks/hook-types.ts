@@ -93,6 +93,8 @@ export interface HookResult {
   readonly target: string;
   readonly agentId: string;
   readonly childSessionKey?: string | undefined;
+  /** The folder in which the work was done, as an absolute path. Absent: where the agent works otherwise. */
+  readonly folder?: string | undefined;
   /** The agent's task, where its text is kept. */
   readonly task?: string | undefined;
   /** The agent's last words, or its outputs as JSON. */
@@ -198,7 +200,9 @@ export type AnswerReceipt =
   | {
       readonly counted: false;
       readonly because:
+        /** Somebody answered first, or nobody needs an answer any more. */
         | "closed"
+        /** The question's deadline has passed. */
         | "expired"
         /** The question takes other answers, or it is no answer. */
         | "not_an_answer"

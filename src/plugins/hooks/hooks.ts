@@ -24,8 +24,9 @@
  * It may be called before or after the coordination plugin is loaded, as often as your plugin is loaded, and costs nothing
  * while coordination is off. It needs nothing but this file and its neighbours at run time.
  */
-import { endEntry, putEntry, type HookEntry } from "./hook-registry.ts";
-import type { CoordinationHooks, CoordinationHooksApi, HookSettings, HooksLifecycle } from "./hook-types.ts";
+import { followInstance } from "./follow-instance.ts";
+import { endEntry, putEntry } from "./hook-registry.ts";
+import type { CoordinationHooks, CoordinationHooksApi, HookSettings } from "./hook-types.ts";
 import { readRegistration } from "./read-registration.ts";
 
 export type * from "./hook-types.ts";
@@ -44,23 +45,7 @@ export function registerCoordinationHooks(
 ): () => void {
   const entry = readRegistration(api, hooks, options);
   putEntry(entry);
-  if (api.lifecycle) endWith(api.lifecycle, entry);
+  const lifecycleId = `${entry.pluginId}.coordination-hooks`;
+  if (api.lifecycle) followInstance(api.lifecycle, lifecycleId, (ending) => endEntry(entry, ending));
   return () => endEntry(entry, "withdrawn");
-}
-
-/** The host tells every instance by its signal, but only some by their clean-up; an older host has nothing else. */
-function endWith(lifecycle: HooksLifecycle, entry: HookEntry): void {
-  const onReloaded = (): void => endEntry(entry, "reloaded");
-  lifecycle.registerRuntimeLifecycle?.({
-    id: `${entry.pluginId}.coordination-hooks`,
-    cleanup: ({ reason }) => {
-      // It is also told of sessions that are reset or deleted.
-      if (reason === "disable") endEntry(entry, "disabled");
-      else if (reason === "restart") onReloaded();
-    },
-    dispose: onReloaded,
-  });
-  lifecycle.onDispose?.(onReloaded);
-  lifecycle.signal?.addEventListener("abort", onReloaded, { once: true });
-  if (lifecycle.signal?.aborted) onReloaded();
 }

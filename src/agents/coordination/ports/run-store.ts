@@ -152,7 +152,10 @@ export interface PrunableRun {
   readonly kind: "coordination" | "workflow";
   /** How many events its log has. */
   readonly length: number;
-  /** `open`: its log may grow. `recent`: its newest event is not old enough. `used`: memory, files or claims name its events. */
+  /**
+   * `open`: its log may grow. `recent`: its newest event is not old enough. `used`: memory, files or claims name its events, or an
+   * export has not reached them.
+   */
   readonly state: "open" | "recent" | "used" | "prunable";
   /** The runs that it is part of, was forked from, or shares its memory with. */
   readonly relatives: readonly string[];

@@ -8,6 +8,8 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { followInstance } from "../../hooks/follow-instance.ts";
+import type { HooksLifecycle } from "../../hooks/hook-types.ts";
 
 /** A tool call that an extractor is asked about. */
 export interface ExtractorCall {
@@ -60,12 +62,21 @@ interface Registry {
 
 type Holder = { [KEY]?: Registry | undefined };
 
+/** The part of the plugin API that OpenClaw gives to `register(api)` by which an extractor ends with the instance of its plugin. */
+export interface ResourceExtractorApi {
+  readonly lifecycle?: HooksLifecycle | undefined;
+}
+
 /**
- * Registers an extractor and returns what takes it back. An id that is registered already is replaced.
+ * Registers an extractor and returns what takes it back. An id that is registered already is replaced. With the `api` of your plugin
+ * it ends with the instance that made it; without one, call what is returned when that ends.
  *
  * @throws TypeError where the extractor is not one, RangeError where there are too many
  */
-export function registerResourceExtractor(extractor: ResourceExtractor): () => void {
+export function registerResourceExtractor(
+  extractor: ResourceExtractor,
+  { lifecycle }: ResourceExtractorApi = {},
+): () => void {
   const parsed = extractorSchema.safeParse(extractor);
   if (!parsed.success) throw new TypeError(`not a resource extractor: ${z.prettifyError(parsed.error)}`);
   const { id, tools } = parsed.data;
@@ -75,11 +86,13 @@ export function registerResourceExtractor(extractor: ResourceExtractor): () => v
   if (!byId.has(id) && byId.size >= EXTRACTORS_MAX)
     throw new RangeError(`there are ${EXTRACTORS_MAX} resource extractors already`);
   store(id, [...(byId.get(id) ?? []), entry].slice(-REGISTRATIONS_MAX));
-  return () =>
+  const takeBack = (): void =>
     store(
       id,
       (byId.get(id) ?? []).filter((other) => other !== entry),
     );
+  if (lifecycle) followInstance(lifecycle, `${id}.resource-extractor`, takeBack);
+  return takeBack;
 }
 
 /** Returns the extractors that read the calls of a tool. */

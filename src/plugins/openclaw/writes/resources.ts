@@ -5,35 +5,35 @@
  *
  * ```ts
  * import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
- * import { registerResourceExtractor } from "openclaw-coordination/resources";
+ * import { registerResourceExtractor, type ResourceExtractor } from "openclaw-coordination/resources";
  *
  * export default definePluginEntry({
  *   id: "crm",
  *   name: "CRM",
  *   description: "Customers, as tools.",
  *   register(api) {
- *     const unregister = registerResourceExtractor({
+ *     const customers: ResourceExtractor = {
  *       id: "crm.customers",
  *       tools: ["crm_update", "crm_export"],
  *       extract: ({ tool, params }) =>
  *         tool === "crm_export"
  *           ? { paths: [String(params.file)] }
  *           : { resources: [`crm:customer/${String(params.customerId)}`] },
- *     });
- *     api.lifecycle.registerRuntimeLifecycle({
- *       id: "crm.customers",
- *       // It is also told of sessions that are reset or deleted.
- *       cleanup: ({ reason }) => {
- *         if (reason === "disable" || reason === "restart") unregister();
- *       },
- *     });
+ *     };
+ *     registerResourceExtractor(customers, api);
  *   },
  * });
  * ```
  *
  * It may be called before or after the coordination plugin is loaded, as often as your plugin is loaded, and costs nothing
- * while coordination is off. An extractor that throws, answers with anything else or takes longer than a second makes the
- * call be refused, with the extractor's id in the ledger.
+ * while coordination is off. Given `api`, each registration ends with the instance of your plugin that made it. An extractor that
+ * throws, answers with anything else or takes longer than a second makes the call be refused, with the extractor's id in the ledger.
  */
 export { registerResourceExtractor } from "./extractor-registry.ts";
-export type { ExtractedResources, ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
+export type { HooksLifecycle } from "../../hooks/hook-types.ts";
+export type {
+  ExtractedResources,
+  ExtractorCall,
+  ResourceExtractor,
+  ResourceExtractorApi,
+} from "./extractor-registry.ts";

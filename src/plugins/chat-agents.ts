@@ -16,6 +16,7 @@ import type {
   RunSnapshot,
   WorkflowHost,
 } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { findQuestion } from "./openwop/runs/run-question.ts";
 
 export interface ChatSender {
   /** The host's name for the channel and for the sender in it, as `CHANNEL:SENDER`. */
@@ -257,10 +258,10 @@ function outcomeOf(snapshot: RunSnapshot): ChatOutcome {
 }
 
 async function findWaiting(chats: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
-  const asking = await findAskingRun(chats, caller, snapshot);
-  if (!asking) return { kind: "waits", isAnswerable: false };
-  const { kind, data } = asking.interrupt;
-  const doubt = readDoubt(data);
+  const question = await findQuestion(chats.host, caller, snapshot);
+  if (!question) return { kind: "waits", isAnswerable: false };
+  const { kind } = question;
+  const doubt = readDoubt(question.asked);
   return { kind: "waits", isAnswerable: isYesOrNo(kind), ...(doubt && { doubt }) };
 }
 
@@ -272,40 +273,6 @@ function isYesOrNo(kind: string): boolean {
 interface Ended {
   readonly outputs?: { readonly result?: unknown };
   readonly error?: { readonly code: string; readonly message: string };
-}
-
-interface Asking {
-  readonly runId: string;
-  readonly interrupt: {
-    readonly nodeId: string;
-    readonly kind: string;
-    readonly data: Readonly<Record<string, unknown>>;
-  };
-}
-
-interface Waiting {
-  readonly interrupt?: Asking["interrupt"];
-  readonly childRuns?: readonly { readonly runId: string; readonly status: string }[];
-}
-
-/** Agents that hand over wait for the run of another; so many at most. */
-const HANDOFFS_MAX = 16;
-
-/** The run that asks: this one, or the one that it handed its task to. */
-async function findAskingRun(
-  chats: Chats,
-  caller: Caller,
-  snapshot: RunSnapshot,
-): Promise<Asking | undefined> {
-  let at: RunSnapshot | undefined = snapshot;
-  for (let depth = 0; at && depth <= HANDOFFS_MAX; depth += 1) {
-    const { runId } = at;
-    const { interrupt, childRuns = [] } = at as Waiting;
-    if (interrupt) return { runId, interrupt };
-    const child = childRuns.find(({ status }) => status.startsWith("waiting-"));
-    at = child && valueOf(await chats.host.snapshot(caller, child.runId));
-  }
-  return undefined;
 }
 
 function readDoubt({ observed, threshold }: Readonly<Record<string, unknown>>): Doubt | undefined {
@@ -342,14 +309,14 @@ async function answerRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRu
   if (!chatRun) return { kind: "unknown_run" };
   if (answerRequest.isOtherSessionNeeded && isOfSession(chatRun.snapshot, sender))
     return { kind: "same_session" };
-  const asking = hasRunEnded(chatRun.snapshot.status)
+  const question = hasRunEnded(chatRun.snapshot.status)
     ? undefined
-    : await findAskingRun(chats, caller, chatRun.snapshot);
-  if (!asking) return { kind: "not_waiting" };
-  if (!isYesOrNo(asking.interrupt.kind))
-    return { kind: "refused", message: `the run waits for no approval, but for a ${asking.interrupt.kind}` };
+    : await findQuestion(chats.host, caller, chatRun.snapshot);
+  if (!question) return { kind: "not_waiting" };
+  if (!isYesOrNo(question.kind))
+    return { kind: "refused", message: `the run waits for no approval, but for a ${question.kind}` };
   const value = { action: ACTIONS[answerRequest.answer] };
-  const resolved = await chats.host.resolve(caller, asking.runId, asking.interrupt.nodeId, value);
+  const resolved = await chats.host.resolve(caller, question.runId, question.nodeId, value);
   if (resolved.kind === "refused")
     return resolved.code === "interrupt_already_resolved"
       ? { kind: "not_waiting" }

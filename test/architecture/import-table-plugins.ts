@@ -49,7 +49,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   // The MCP server. Loaded only where somebody wants it.
   "plugins/mcp": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host plugins/openwop/http plugins/openwop/runs",
+      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host platform plugins/openwop/http plugins/openwop/runs",
     types: "core/ports",
     packages: "@modelcontextprotocol/sdk node:* zod",
   },
@@ -188,7 +188,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/runtime/results",
   },
   "plugins/openclaw/writes": {
-    folders: "core/contracts core/std plugins/openclaw/runtime-access",
+    folders: "core/contracts core/std plugins/hooks plugins/openclaw/runtime-access",
     types: "core/contracts/config core/runtime/arbiter plugins/openclaw/host",
     packages: "node:* zod",
   },

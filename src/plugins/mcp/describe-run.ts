@@ -1,15 +1,25 @@
 /** Owns: what a client of the MCP server is told of a run, as data and in words. */
 import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { RunSnapshot } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { readQuestion } from "../openwop/runs/run-question.ts";
+import type {
+  Caller,
+  RunSnapshot,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { findQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 import { formatRunUri } from "./run-uris.ts";
-import { createResult, type Fields, type ToolResult } from "./mcp-tool.ts";
+import { createResult, type Fields, type McpDependencies, type ToolResult } from "./mcp-tool.ts";
 
 const SHOWN = ["runId", "workflowId", "status", "startedAt", "endedAt", "outputs", "error", "childRuns"];
 
-/** Reports a run with its question; times are ISO 8601. */
-export function createRunReport(snapshot: RunSnapshot): Fields {
-  const question = readQuestion(snapshot);
+/** Reports a run with the question that it waits for; times are ISO 8601. */
+export async function createRunReport(
+  { host }: Pick<McpDependencies, "host">,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<Fields> {
+  return reportRun(snapshot, await findQuestion(host, caller, snapshot));
+}
+
+function reportRun(snapshot: RunSnapshot, question: ShownQuestion | undefined): Fields {
   return {
     ...Object.fromEntries(
       SHOWN.flatMap((key) => (snapshot[key] === undefined ? [] : [[key, snapshot[key]]])),
@@ -19,25 +29,39 @@ export function createRunReport(snapshot: RunSnapshot): Fields {
   };
 }
 
-export function createRunResult(
+/** Tells how a run is, as data and in words. */
+export async function createRunResult(
+  { host, mayAnswer }: Pick<McpDependencies, "host" | "mayAnswer">,
+  caller: Caller,
   snapshot: RunSnapshot,
-  { mayAnswer }: { readonly mayAnswer: boolean },
-): ToolResult {
+): Promise<ToolResult> {
   const isError = snapshot.status === "failed" || snapshot.status === "cancelled";
-  return createResult(describeRun(snapshot, mayAnswer), createRunReport(snapshot), { isError });
+  const question = await findQuestion(host, caller, snapshot);
+  const words = question
+    ? describeQuestion(snapshot, question, mayAnswer)
+    : describeRunWithoutQuestion(snapshot);
+  return createResult(words, reportRun(snapshot, question), { isError });
 }
 
-function describeRun(snapshot: RunSnapshot, mayAnswer: boolean): string {
+function describeRunWithoutQuestion(snapshot: RunSnapshot): string {
   const { runId, workflowId, status } = snapshot;
   if (status === "failed") return `Run ${runId} of ${workflowId} failed: ${describeFailure(snapshot)}`;
   if (hasRunEnded(status)) return `Run ${runId} of ${workflowId} is ${status}.`;
-  const question = readQuestion(snapshot);
-  if (!question)
-    return `Run ${runId} of ${workflowId} is ${status}. Call \`status\` with its runId to wait for its end.`;
+  return `Run ${runId} of ${workflowId} is ${status}. Call \`status\` with its runId to wait for its end.`;
+}
+
+function describeQuestion(
+  { runId, workflowId }: RunSnapshot,
+  question: ShownQuestion,
+  mayAnswer: boolean,
+): string {
+  const isChild = question.runId !== runId;
+  const asking = isChild ? ` for run ${question.runId}, which it began and which waits` : "";
+  const whichRunId = isChild ? "the question's runId" : "this runId";
   const next = mayAnswer
-    ? "A person must decide; give their decision to `answer` with this runId and nodeId"
+    ? `A person must decide; give their decision to \`answer\` with ${whichRunId} and nodeId`
     : "A person must answer it elsewhere: by the host's API, its page, or the command line";
-  return `Run ${runId} of ${workflowId} waits at ${question.nodeId} for an answer (${question.kind}). ${next}, and then call \`status\`.`;
+  return `Run ${runId} of ${workflowId} waits${asking} at ${question.nodeId} for an answer (${question.kind}). ${next}, and then call \`status\`.`;
 }
 
 interface RunError {

@@ -4,12 +4,18 @@
  */
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { PARENT_HEADER } from "../../agents/coordination/workflow/parent-header.ts";
-import { refuse } from "../openwop/http/error-map.ts";
-import { route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
+import { refuse, type HttpRefusal } from "../openwop/http/error-map.ts";
+import {
+  route,
+  type Answer,
+  type Ask,
+  type ProtocolFace,
+  type RouteDependencies,
+} from "../openwop/http/route.ts";
 import { anySchema } from "../openwop/http/schemas.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
 import { createMcpSessions, type McpSession } from "./mcp-sessions.ts";
-import { listCancelledRequests } from "./requests-under-way.ts";
+import { listCancelledRequests, listMessages } from "./requests-under-way.ts";
 
 const PATH = "/v1/mcp";
 const SESSION_HEADER = "mcp-session-id";
@@ -36,9 +42,15 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
   const shared = { path: PATH, auth: "bearer", status: 200, answer: anySchema } as const;
   const isAllowedOrigin = (origin: string | undefined): boolean =>
     origin === undefined || dependencies.allowedOrigins.includes(origin);
-  const handle = async (ask: Ask, method: "POST" | "DELETE"): Promise<Answer> => {
+  const handle = async (
+    ask: Ask,
+    method: "POST" | "DELETE",
+    { rates }: Pick<RouteDependencies, "rates">,
+  ): Promise<Answer> => {
     if (!isAllowedOrigin(ask.header("origin")))
       return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
+    const limited = countFurtherMessages(ask, rates);
+    if (limited) return limited;
     const id = ask.header(SESSION_HEADER);
     if (id === undefined && !isBeginning(method, ask.body))
       return refuse(
@@ -59,23 +71,35 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
         method: "POST",
         operationId: "sendMcpMessage",
         summary: "A message of the Model Context Protocol.",
-        handle: (ask) => handle(ask, "POST"),
+        handle: (ask, serving) => handle(ask, "POST", serving),
       }),
       route({
         ...shared,
         method: "DELETE",
         operationId: "endMcpSession",
         summary: "Ends a session of the Model Context Protocol.",
-        handle: (ask) => handle(ask, "DELETE"),
+        handle: (ask, serving) => handle(ask, "DELETE", serving),
       }),
     ],
     close: () => sessions.close(),
   };
 }
 
+/** Revision 2025-03-26 lets clients send messages together: each costs what a request does. The first one was counted. */
+function countFurtherMessages(
+  { body, caller }: Ask,
+  rates: RouteDependencies["rates"],
+): HttpRefusal | undefined {
+  for (const _ of listMessages(body).slice(1)) {
+    const limited = rates.take(caller.tenant);
+    if (limited) return limited;
+  }
+  return undefined;
+}
+
 /** Passes a message on to its session. */
 async function passOn(
-  { transport, underWay }: McpSession,
+  { transport, underWay, endRequest }: McpSession,
   ask: Ask,
   method: string,
 ): Promise<Response | Answer> {
@@ -84,7 +108,7 @@ async function passOn(
   const response = await transport.handleRequest(createRequest(ask, method), { parsedBody: ask.body });
   // Nobody answers a request that is cancelled, nor one of a message that is refused.
   const unanswered = response.ok ? listCancelledRequests(ask.body) : begun.ids;
-  for (const requestId of unanswered) underWay.end(requestId);
+  for (const requestId of unanswered) endRequest(requestId);
   return response;
 }
 

@@ -7,6 +7,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
@@ -19,7 +20,9 @@ export interface McpSession {
   readonly id: string;
   readonly holder: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
-  readonly underWay: RequestsUnderWay;
+  readonly underWay: Pick<RequestsUnderWay, "begin">;
+  /** Notes that a request is answered, or cancelled, and ends the stream of its answer with the last request of it. */
+  readonly endRequest: (id: RequestId) => void;
   usedAtMs: EpochMs;
   end(): Promise<void>;
 }
@@ -45,7 +48,11 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
       sessions.delete(id);
     };
     const underWay = createRequestsUnderWay();
-    endWithAnswers(transport, underWay);
+    const endRequest = (requestId: RequestId): void => {
+      // The library waits for the answers to all requests of a stream, also for those that it does not give.
+      if (underWay.end(requestId)) transport.closeSSEStream(requestId);
+    };
+    endWithAnswers(transport, endRequest);
     const server = createMcpServer(dependencies, caller, () => hasLeft);
     await server.connect(transport);
     return {
@@ -53,6 +60,7 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
       holder: nameHolder(caller),
       transport,
       underWay,
+      endRequest,
       usedAtMs: dependencies.clock.now(),
       end: () => server.close(),
     };
@@ -85,7 +93,7 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
 /** Ends a request when its answer has been sent, also where nobody is there to hear it. */
 function endWithAnswers(
   transport: WebStandardStreamableHTTPServerTransport,
-  underWay: RequestsUnderWay,
+  endRequest: McpSession["endRequest"],
 ): void {
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {
@@ -93,7 +101,7 @@ function endWithAnswers(
       await send(message, options);
     } finally {
       const isAnswer = "result" in message || "error" in message;
-      if (isAnswer && message.id !== undefined) underWay.end(message.id);
+      if (isAnswer && message.id !== undefined) endRequest(message.id);
     }
   };
 }

@@ -10,6 +10,7 @@ import type {
   Caller,
   HostRefusal,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { countCharsLeft } from "../../platform/write-json.ts";
 import type { RunAccess } from "../openwop/runs/run-access.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 
@@ -33,8 +34,8 @@ export interface OperatorAccess {
       "coordination.plan.run" | "coordination.status" | "coordination.questions" | "coordination.answer",
     params: object,
   ): Promise<Fields>;
-  /** Proves the whole ledger. @throws CoordinationError where it cannot be opened */
-  verifyLedger(): Promise<Fields>;
+  /** Proves the whole ledger, until `signal` aborts. @throws CoordinationError where it cannot be opened */
+  verifyLedger(signal: AbortSignal): Promise<Fields>;
 }
 
 /** Who calls tools, and whether the client is still there. */
@@ -88,13 +89,13 @@ export interface ToolResult {
 
 /** The words first and the data behind them, for clients that read texts only. */
 export function createResult(words: string, structured: Fields, { isError = false } = {}): ToolResult {
-  const data = JSON.stringify(structured, undefined, 2);
-  if (data.length > MCP_BOUNDS.resultCharsMax)
+  // Data of megabytes would stop the thread where it is written.
+  if (countCharsLeft(structured, MCP_BOUNDS.resultCharsMax) < 0)
     return {
-      text: `${words}\nThe data has ${data.length} characters, more than the ${MCP_BOUNDS.resultCharsMax} of one answer: read the run as a resource.`,
+      text: `${words}\nThe data has more than the ${MCP_BOUNDS.resultCharsMax} characters of one answer: read the run as a resource.`,
       isError,
     };
-  return { text: `${words}\n${data}`, structured, isError };
+  return { text: `${words}\n${JSON.stringify(structured, undefined, 2)}`, structured, isError };
 }
 
 export function createFailure(message: string): ToolResult {

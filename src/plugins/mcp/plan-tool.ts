@@ -1,7 +1,9 @@
 /** Owns: the tool `plan_run`, which hands a plan to the gateway in the operator's name. */
 import { z } from "zod";
-import { askOperator, createTool } from "./run-tools.ts";
-import type { McpTool, OperatorAccess } from "./mcp-tool.ts";
+import { formatCount } from "../../agents/coordination/std/quantities.ts";
+import { askOperator } from "./ask-operator.ts";
+import { createTool } from "./run-tools.ts";
+import type { Fields, McpTool, OperatorAccess } from "./mcp-tool.ts";
 
 const planSchema = z.strictObject({
   plan: z
@@ -21,6 +23,18 @@ export function createPlanTool(operator: OperatorAccess): McpTool {
     isReadOnly: false,
   };
   return createTool(words, planSchema, ({ plan }) =>
-    askOperator(operator, "coordination.plan.run", { plan }),
+    askOperator(operator, {
+      method: "coordination.plan.run",
+      params: { plan },
+      describe: describeSubmission,
+    }),
   );
+}
+
+function describeSubmission({ coordinationId, steps, replay }: Fields): string {
+  const plan = `The plan ${String(coordinationId)}`;
+  const next = "Call `status` with this id as runId to wait for its end.";
+  return replay === true
+    ? `${plan} was submitted before and is not run twice. ${next}`
+    : `${plan} was begun: ${formatCount(Number(steps), "step")}. ${next}`;
 }

@@ -10,8 +10,8 @@ import { isRecord, type UnknownRecord } from "../../agents/coordination/std/is-r
 export interface RequestsUnderWay {
   /** Notes the requests of a message, which may be several. Notes none where one of their ids is in use. */
   begin(body: unknown): BegunRequests;
-  /** Notes that a request is answered, or cancelled. */
-  end(id: RequestId): void;
+  /** Notes that a request is answered, or cancelled. Returns whether it was the last one of its message. */
+  end(id: RequestId): boolean;
 }
 
 export type BegunRequests =
@@ -19,7 +19,8 @@ export type BegunRequests =
   | { readonly kind: "id_in_use"; readonly id: RequestId };
 
 export function createRequestsUnderWay(): RequestsUnderWay {
-  const open = new Set<RequestId>();
+  // Each with those that came with it and are open, too.
+  const open = new Map<RequestId, Set<RequestId>>();
   return {
     begin: (body) => {
       const ids = listMessages(body).flatMap(({ id, method }) =>
@@ -27,11 +28,15 @@ export function createRequestsUnderWay(): RequestsUnderWay {
       );
       const usedId = ids.find((id, place) => open.has(id) || ids.indexOf(id) < place);
       if (usedId !== undefined) return { kind: "id_in_use", id: usedId };
-      for (const id of ids) open.add(id);
+      const together = new Set(ids);
+      for (const id of ids) open.set(id, together);
       return { kind: "begun", ids };
     },
     end: (id) => {
+      const together = open.get(id);
       open.delete(id);
+      together?.delete(id);
+      return together?.size === 0;
     },
   };
 }
@@ -44,7 +49,8 @@ export function listCancelledRequests(body: unknown): RequestId[] {
   });
 }
 
-function listMessages(body: unknown): UnknownRecord[] {
+/** Lists the messages of a body, which may be several. */
+export function listMessages(body: unknown): UnknownRecord[] {
   return [body].flat().filter(isRecord);
 }
 

@@ -1,5 +1,11 @@
 /** Owns: runs and their logs as resources of the MCP server, a bounded page at a time. */
-import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type {
+  Caller,
+  EventPage,
+  HostEvent,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { giveWay, runInSlices } from "../../platform/give-way.ts";
+import { countCharsLeft, writeJson } from "../../platform/write-json.ts";
 import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
@@ -27,7 +33,7 @@ export const RESOURCE_TEMPLATES = [
     uriTemplate: EVENTS_TEMPLATE,
     name: "events",
     title: "The log of a run",
-    description: `The events of a run from a sequence on, at most ${MCP_BOUNDS.eventsMax} at once; \`next\` is where to go on.`,
+    description: `The events of a run from a sequence on, at most ${MCP_BOUNDS.eventsMax} and about ${MCP_BOUNDS.resultCharsMax} characters at once; \`next\` is where to go on.`,
     mimeType: MIME_TYPE,
   },
 ];
@@ -63,7 +69,9 @@ function readCursor(cursor: string): { readonly ordinal: number } | undefined {
 export async function readResource(dependencies: McpDependencies, caller: Caller, uri: string) {
   const place = parseRunUri(uri);
   const value = place && (await readPlace(dependencies, caller, place));
-  return value && { contents: [{ uri, mimeType: MIME_TYPE, text: JSON.stringify(value) }] };
+  if (!value) return undefined;
+  const text = (await runInSlices(writeJson(value))).join("");
+  return { contents: [{ uri, mimeType: MIME_TYPE, text }] };
 }
 
 async function readPlace(
@@ -73,7 +81,7 @@ async function readPlace(
 ): Promise<object | undefined> {
   if (place.kind === "events") return await readEvents(dependencies, caller, place);
   const found = await dependencies.host.snapshot(caller, place.runId);
-  return found.kind === "done" ? createRunReport(found.value) : undefined;
+  return found.kind === "done" ? await createRunReport(dependencies, caller, found.value) : undefined;
 }
 
 async function readEvents(
@@ -82,9 +90,36 @@ async function readEvents(
   { runId, from = 0, limit = MCP_BOUNDS.eventsDefault }: RunPlace & { readonly kind: "events" },
 ): Promise<object | undefined> {
   const most = Math.max(1, Math.min(limit, MCP_BOUNDS.eventsMax));
-  const page = await host.events(caller, runId, { from, limit: most });
-  if (page.kind === "refused") return undefined;
-  const { events, isComplete } = page.value;
-  const next = (events.at(-1)?.sequence ?? from - 1) + 1;
-  return { runId, events, isComplete, ...(!isComplete && { next: formatEventsUri(runId, next, most) }) };
+  const events: HostEvent[] = [];
+  let next = from;
+  let charsLeft: number = MCP_BOUNDS.resultCharsMax;
+  while (events.length < most && charsLeft > 0) {
+    const read = await host.events(caller, runId, {
+      from: next,
+      limit: Math.min(most - events.length, MCP_BOUNDS.eventsAtOnce),
+    });
+    if (read.kind === "refused") return undefined;
+    const page = cutPage(read.value, charsLeft);
+    events.push(...page.events);
+    next = (page.events.at(-1)?.sequence ?? next - 1) + 1;
+    if (page.isComplete) return { runId, events, isComplete: true };
+    if (page.events.length === 0) break;
+    ({ charsLeft } = page);
+    await giveWay();
+  }
+  return { runId, events, isComplete: false, next: formatEventsUri(runId, next, most) };
+}
+
+/** Leaves out the events after the one with which the characters are used up. */
+function cutPage(
+  { events, isComplete }: EventPage,
+  charsMax: number,
+): EventPage & { readonly charsLeft: number } {
+  let charsLeft = charsMax;
+  const end = events.findIndex((event) => {
+    charsLeft = countCharsLeft(event, charsLeft);
+    return charsLeft <= 0;
+  });
+  if (end === -1 || end === events.length - 1) return { events, isComplete, charsLeft };
+  return { events: events.slice(0, end + 1), isComplete: false, charsLeft };
 }

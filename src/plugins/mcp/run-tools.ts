@@ -1,15 +1,15 @@
 /** Owns: the tools of the MCP server that are about runs of any workflow: `status`, `questions`, `answer` and `verify`. */
 import { z } from "zod";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
-import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { verifyWorkflowRun } from "../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { waitForRun } from "../openwop/runs/run-access.ts";
-import { readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
+import { findQuestion, readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 import { answerOnce } from "./answer-call-once.ts";
+import { askOperator, describeFailure, tellCoordination } from "./ask-operator.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
   createFailure,
@@ -84,10 +84,10 @@ function createStatusTool(dependencies: McpDependencies): McpTool {
     if (runId === undefined) return await createListing(dependencies, caller, most);
     const waitMs = waitSeconds * 1_000;
     const found = await waitForRun(dependencies, runId, { caller, signal, waitMs });
-    if (found.kind === "done") return createRunResult(found.value, dependencies);
+    if (found.kind === "done") return await createRunResult(dependencies, caller, found.value);
     const { operator } = dependencies;
     return operator && found.code === "not_found"
-      ? await askOperator(operator, "coordination.status", { coordinationId: runId })
+      ? await tellCoordination(dependencies, { operator, coordinationId: runId, signal, waitMs })
       : createRefusal(found);
   });
 }
@@ -182,7 +182,8 @@ const ANSWER_INPUT: Fields = {
     runId: { type: "string", description: "The run that waits; with `value`." },
     nodeId: {
       type: "string",
-      description: "The node that asks; without it, the one whose question is open.",
+      description:
+        "The node of the run that asks; without it, the one whose question is open, of the run or of one that it began.",
     },
     value: { description: "The person's decision, in the form that the question asks for." },
     questionId: { type: "string", description: "In place of a run: a question of a coordination." },
@@ -223,7 +224,13 @@ async function answerFor(dependencies: McpDependencies, toolCall: ToolCall): Pro
       "This host has no coordinations of OpenClaw: answer a run, by its runId and a value.",
     );
   const read = readArguments(questionAnswerSchema, args);
-  return read.ok ? await askOperator(operator, "coordination.answer", read.value) : read.result;
+  if (!read.ok) return read.result;
+  return await askOperator(operator, {
+    method: "coordination.answer",
+    params: read.value,
+    describe: ({ questionId, happened }) =>
+      `Question ${String(questionId)} is answered: ${String(happened)}.`,
+  });
 }
 
 async function answerRun(
@@ -231,24 +238,30 @@ async function answerRun(
   caller: Caller,
   answer: RunAnswer,
 ): Promise<ToolResult> {
-  const { runId, value } = answer;
+  const { value } = answer;
   if (value === undefined) return createFailure("value: expected the person's decision, got nothing");
-  const nodeId = answer.nodeId ?? (await findAskingNode(dependencies, caller, runId));
-  if (typeof nodeId !== "string") return nodeId;
+  const place =
+    answer.nodeId === undefined
+      ? await findAskingNode(dependencies, caller, answer.runId)
+      : { runId: answer.runId, nodeId: answer.nodeId };
+  if ("text" in place) return place;
+  const { runId, nodeId } = place;
   const resolved = await dependencies.host.resolve(caller, runId, nodeId, value);
   if (resolved.kind === "refused") return createRefusal(resolved);
   const { interruptId, status } = resolved.value;
   return createResult(`Answered; run ${runId} is ${status}.`, { runId, nodeId, interruptId, status });
 }
 
+/** Finds the node that asks, of the run or of a child that it waits for. */
 async function findAskingNode(
   { host }: McpDependencies,
   caller: Caller,
   runId: string,
-): Promise<string | ToolResult> {
+): Promise<Pick<ShownQuestion, "runId" | "nodeId"> | ToolResult> {
   const found = await host.snapshot(caller, runId);
   if (found.kind === "refused") return createRefusal(found);
-  return readQuestion(found.value)?.nodeId ?? createFailure(`run ${runId} waits for no answer`);
+  const question = await findQuestion(host, caller, found.value);
+  return question ?? createFailure(`run ${runId} waits for no answer`);
 }
 
 function createVerifyTool(dependencies: McpDependencies): McpTool {
@@ -265,8 +278,8 @@ function createVerifyTool(dependencies: McpDependencies): McpTool {
     return createTool(words, z.strictObject({ runId: id }), ({ runId }, { caller }) =>
       verifyRun(dependencies, caller, runId),
     );
-  return createTool(words, z.strictObject({ runId: id.optional() }), ({ runId }, { caller }) =>
-    runId === undefined ? verifyLedger(operator) : verifyRun(dependencies, caller, runId),
+  return createTool(words, z.strictObject({ runId: id.optional() }), ({ runId }, { caller, signal }) =>
+    runId === undefined ? verifyLedger(operator, signal) : verifyRun(dependencies, caller, runId),
   );
 }
 
@@ -280,32 +293,14 @@ async function verifyRun({ runs }: McpDependencies, caller: Caller, runId: strin
   return createResult(`The log of ${runId} ${verdict}.`, data, { isError: !isWhole });
 }
 
-async function verifyLedger(operator: OperatorAccess): Promise<ToolResult> {
+async function verifyLedger(operator: OperatorAccess, signal: AbortSignal): Promise<ToolResult> {
   try {
-    const verified = await operator.verifyLedger();
+    const verified = await operator.verifyLedger(signal);
     const isWhole = verified["ok"] === true;
     return createResult(isWhole ? "The ledger holds." : "The ledger is damaged.", verified, {
       isError: !isWhole,
     });
   } catch (error) {
-    return createFailure(describeFailure(error));
+    return createFailure(signal.aborted ? "The proof was cancelled." : describeFailure(error));
   }
-}
-
-/** Asks the gateway in the operator's name; a refusal is told in its words. */
-export async function askOperator(
-  operator: OperatorAccess,
-  ...[method, params]: Parameters<OperatorAccess["askGateway"]>
-): Promise<ToolResult> {
-  try {
-    return createResult("Done.", await operator.askGateway(method, params));
-  } catch (error) {
-    return createFailure(describeFailure(error));
-  }
-}
-
-/** @throws what is no refusal in words */
-function describeFailure(error: unknown): string {
-  if (isCoordinationError(error)) return `${error.message} (${error.code}). ${error.advice}`;
-  throw error;
 }

@@ -134,7 +134,8 @@ async function waitForCall(
     const cancelled = await host.cancel(caller, runId, { reason });
     if (cancelled.kind === "refused") return createRefusal(cancelled);
   }
-  return found.kind === "refused" ? createRefusal(found) : createRunResult(found.value, dependencies);
+  if (found.kind === "refused") return createRefusal(found);
+  return await createRunResult(dependencies, caller, found.value);
 }
 
 interface Telling {

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { planAccess, type UsePlans } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods, type PlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";
+import type { OperatorAccess } from "../../../src/plugins/mcp/mcp-tool.ts";
 import { startMcp } from "../../../src/plugins/serve-mcp.ts";
 import { startOtlpCollector, type OtlpCollector } from "../../support/otlp-collector.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -24,8 +25,14 @@ export interface WatchedGateway extends AsyncDisposable {
   endChild(): Promise<void>;
   coordinationId(): Promise<string>;
   scrapeMetrics(): Promise<string>;
-  /** Returns the answers to these requests of one session over the standard streams, in their order. */
-  askMcp(requests: readonly McpRequest[]): Promise<readonly string[]>;
+  /**
+   * Returns the answers to these requests of one session over the standard streams, in their order. `runAfterMethod` is called
+   * whenever the gateway has answered a method.
+   */
+  askMcp(
+    requests: readonly McpRequest[],
+    runAfterMethod?: () => Promise<unknown>,
+  ): Promise<readonly string[]>;
 }
 
 export interface McpRequest {
@@ -61,7 +68,12 @@ export async function openWatchedGateway(spawned: Record<string, unknown> = {}):
     },
     scrapeMetrics: () =>
       use(async (_, { metrics }) => (await metrics?.scrape())?.text ?? expect.fail("there are no metrics")),
-    askMcp: (requests) => askMcp(plugin.ledgerPath, methods, requests),
+    askMcp: (requests, runAfterMethod = () => Promise.resolve()) =>
+      askMcp(plugin.ledgerPath, requests, async (method, params) => {
+        const answer = await methods(method, params);
+        await runAfterMethod();
+        return answer.ok ? { ...answer.payload } : expect.fail(JSON.stringify(answer));
+      }),
     [Symbol.asyncDispose]: async () => {
       await plugin[Symbol.asyncDispose]();
       await receiver[Symbol.asyncDispose]();
@@ -89,8 +101,8 @@ const INITIALIZE: McpRequest = {
 
 async function askMcp(
   ledgerPath: string,
-  methods: PlanMethods,
   requests: readonly McpRequest[],
+  askGateway: OperatorAccess["askGateway"],
 ): Promise<readonly string[]> {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const served = await startMcp({
@@ -107,13 +119,7 @@ async function askMcp(
     tenant: "default",
     mayAnswer: true,
     log: () => undefined,
-    operator: {
-      askGateway: async (method, params) => {
-        const answer = await methods(method, params);
-        return answer.ok ? { ...answer.payload } : expect.fail(JSON.stringify(answer));
-      },
-      verifyLedger: () => Promise.resolve({}),
-    },
+    operator: { askGateway, verifyLedger: () => Promise.resolve({}) },
   });
   try {
     const lines = createInterface({ input: output })[Symbol.asyncIterator]();

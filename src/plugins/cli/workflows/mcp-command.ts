@@ -1,6 +1,6 @@
 /** Owns: `mcp`, which offers workflows, runs and the gateway's plans to one MCP client over the standard streams. */
-import { proveLedger } from "../ledger/verify-command.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
+import { proveLedgerApart } from "./prove-apart.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
 import { runCommand, withExamples } from "../terminal/run-command.ts";
@@ -41,7 +41,7 @@ async function serveClient(host: CliHost, options: McpOptions): Promise<void> {
     output: process.stdout,
     operator: {
       askGateway: (method, params) => askGateway(host, method, params),
-      verifyLedger: async () => ({ ...(await proveLedger(host, { ledger: ledgerPath })) }),
+      verifyLedger: async (signal) => ({ ...(await proveLedgerApart(host, ledgerPath, signal)) }),
     },
   });
   await Promise.race([served.ended, stopSignal()]);

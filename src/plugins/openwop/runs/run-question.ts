@@ -1,7 +1,9 @@
-/** Owns: the question of a run as programs are told it. */
+/** Owns: the question that a run, or a run that it waits for, asks people, as programs are told it. */
 import type {
+  Caller,
   OpenInterrupt,
   RunSnapshot,
+  WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -27,4 +29,29 @@ export function readQuestion({ interrupt }: RunSnapshot): ShownQuestion | undefi
     asked: data,
     ...(resumeSchema && { answerSchema: resumeSchema }),
   };
+}
+
+interface Parent {
+  readonly childRuns?: readonly { readonly runId: string; readonly status: string }[];
+}
+
+/** So many runs that wait for one another are looked through. */
+const DEPTH_MAX = 16;
+
+/** Finds the question of the run, or of the first of its children that waits for somebody, or of a child of that one. */
+export async function findQuestion(
+  host: Pick<WorkflowHost, "snapshot">,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<ShownQuestion | undefined> {
+  let run: RunSnapshot | undefined = snapshot;
+  for (let depth = 0; run && depth <= DEPTH_MAX; depth += 1) {
+    const question = readQuestion(run);
+    if (question) return question;
+    const { childRuns = [] } = run as Parent;
+    const child = childRuns.find(({ status }) => status.startsWith("waiting-"));
+    const found = child && (await host.snapshot(caller, child.runId));
+    run = found?.kind === "done" ? found.value : undefined;
+  }
+  return undefined;
 }

@@ -21,6 +21,7 @@ interface AgentRunRequest extends Follower {
   readonly asked: AgentRunAsked;
 }
 
+type FollowedRun = RunSnapshot & { readonly childRuns?: readonly { readonly runId: string }[] };
 type WatchedHost = Pick<WorkflowHost, "snapshot" | "watch">;
 type Host = WatchedHost & Pick<WorkflowHost, "create">;
 
@@ -54,28 +55,50 @@ export async function awaitSettledRun(
   return last as Answered<RunSnapshot>;
 }
 
-/** Yields the run as it is whenever it has news, until it has ended or waits for people, or `signal` aborts. */
+/**
+ * Yields the run as it is whenever it or a run that it waits for has news, until it has ended or waits for people, or `signal`
+ * aborts.
+ */
 export async function* followRun(
   host: WatchedHost,
   runId: string,
   { caller, signal }: Follower,
 ): AsyncGenerator<Answered<RunSnapshot>> {
   let wake: () => void = () => undefined;
-  const forget = host.watch(runId, () => wake());
+  const watches = new Map<string, () => void>();
+  const watchOnly = (runIds: ReadonlySet<string>): void => {
+    for (const id of runIds)
+      if (!watches.has(id))
+        watches.set(
+          id,
+          host.watch(id, () => wake()),
+        );
+    for (const [id, forget] of watches) {
+      if (runIds.has(id)) continue;
+      forget();
+      watches.delete(id);
+    }
+  };
   const stop = (): void => wake();
   signal.addEventListener("abort", stop, { once: true });
   try {
+    watchOnly(new Set([runId]));
     for (;;) {
       const news = new Promise<void>((resolve) => (wake = resolve));
       const found = await host.snapshot(caller, runId);
       yield found;
       if (found.kind === "refused" || signal.aborted) return;
-      const { status } = found.value;
+      const { status, childRuns = [] } = found.value as FollowedRun;
       if (hasRunEnded(status) || status.startsWith("waiting-")) return;
-      await news;
+      const childIds = childRuns.map((child) => child.runId);
+      const isChildNew = childIds.some((id) => !watches.has(id));
+      // A child that asks people something appends nothing to this run.
+      watchOnly(new Set([runId, ...childIds]));
+      // A new child may have asked before it was watched: look again.
+      if (!isChildNew) await news;
     }
   } finally {
     signal.removeEventListener("abort", stop);
-    forget();
+    watchOnly(new Set());
   }
 }

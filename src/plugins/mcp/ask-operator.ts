@@ -1,0 +1,106 @@
+/** Owns: what the gateway answers in the operator's name, in words: how coordinations are, when they end, and what they ask. */
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { formatCount } from "../../agents/coordination/std/quantities.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+import {
+  createFailure,
+  createResult,
+  type Fields,
+  type McpDependencies,
+  type OperatorAccess,
+  type ToolResult,
+} from "./mcp-tool.ts";
+
+interface GatewayRequest {
+  readonly method: Parameters<OperatorAccess["askGateway"]>[0];
+  readonly params: object;
+  /** Returns the words about the answer. */
+  readonly describe: (answer: Fields) => string;
+}
+
+/** Asks the gateway in the operator's name; a refusal is told in its words. */
+export function askOperator(
+  operator: OperatorAccess,
+  { method, params, describe }: GatewayRequest,
+): Promise<ToolResult> {
+  return tellFailure(async () => {
+    const answer = await operator.askGateway(method, params);
+    return createResult(describe(answer), answer);
+  });
+}
+
+interface CoordinationWait {
+  readonly operator: OperatorAccess;
+  readonly coordinationId: string;
+  readonly signal: AbortSignal;
+  readonly waitMs: number;
+}
+
+/** Tells how a coordination is as soon as it has ended or asks people, when the time is over, and when `signal` aborts. */
+export function tellCoordination(
+  { clock, mayAnswer }: Pick<McpDependencies, "clock" | "mayAnswer">,
+  { operator, coordinationId, signal, waitMs }: CoordinationWait,
+): Promise<ToolResult> {
+  return tellFailure(async () => {
+    const endMs = clock.now() + waitMs;
+    for (;;) {
+      const found = await readCoordination(operator, coordinationId);
+      const leftMs = endMs - clock.now();
+      if (found.status !== "running" || found.questions.length > 0 || leftMs <= 0 || signal.aborted)
+        return describeCoordination(coordinationId, found, mayAnswer);
+      await waitFor(clock, Math.min(leftMs, MCP_BOUNDS.pollMs), signal);
+    }
+  });
+}
+
+interface FoundCoordination {
+  readonly status: string;
+  readonly answer: Fields;
+  readonly questions: readonly unknown[];
+}
+
+async function readCoordination(
+  operator: OperatorAccess,
+  coordinationId: string,
+): Promise<FoundCoordination> {
+  const answer = await operator.askGateway("coordination.status", { coordinationId });
+  const { status = "unknown" } = (answer["coordination"] ?? {}) as { readonly status?: string };
+  if (status !== "running") return { status, answer, questions: [] };
+  const { questions } = await operator.askGateway("coordination.questions", { coordinationId });
+  return { status, answer, questions: Array.isArray(questions) ? questions : [] };
+}
+
+const FAILURES: ReadonlySet<string> = new Set(["failed", "timed_out", "cancelled"]);
+
+function describeCoordination(
+  coordinationId: string,
+  { status, answer, questions }: FoundCoordination,
+  mayAnswer: boolean,
+): ToolResult {
+  const words = `Coordination ${coordinationId} is ${status}`;
+  if (questions.length > 0) {
+    const next = mayAnswer
+      ? "Give a person's decision to `answer` with the questionId"
+      : "A person must answer elsewhere: by the operator's page or the command line";
+    const count = formatCount(questions.length, "question");
+    return createResult(`${words} and waits for people: ${count}. ${next}.`, { ...answer, questions });
+  }
+  const next = status === "running" ? " Call `status` with it as runId to wait for its end." : "";
+  return createResult(`${words}.${next}`, answer, { isError: FAILURES.has(status) });
+}
+
+/** Does the work; a failure of the world is a result, too. */
+async function tellFailure(work: () => Promise<ToolResult>): Promise<ToolResult> {
+  try {
+    return await work();
+  } catch (error) {
+    return createFailure(describeFailure(error));
+  }
+}
+
+/** Describes a failure of the world. @throws what is no such failure */
+export function describeFailure(error: unknown): string {
+  if (isCoordinationError(error)) return `${error.message} (${error.code}). ${error.advice}`;
+  throw error;
+}

@@ -1,0 +1,84 @@
+/** Owns: what the MCP server over stdio tells of the gateway's coordinations: how they are, when they end, and what they ask. */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { plan, step } from "../core/plan-scene.ts";
+import { openWatchedGateway, type WatchedGateway } from "../attacks/named/watched-scene.ts";
+
+let gateway: WatchedGateway;
+let coordinationId: string;
+beforeEach(async () => {
+  gateway = await openWatchedGateway();
+  coordinationId = await gateway.coordinationId();
+});
+afterEach(() => gateway[Symbol.asyncDispose]());
+
+interface Called {
+  readonly text: string;
+  readonly isError: boolean;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Calls a tool, and does `once` when the gateway has been asked for the first time. */
+async function callTool(name: string, args: object, once?: () => Promise<unknown>): Promise<Called> {
+  let isAsked = false;
+  const [answer = ""] = await gateway.askMcp(
+    [{ method: "tools/call", params: { name, arguments: args } }],
+    async () => {
+      if (!isAsked) await once?.();
+      isAsked = true;
+    },
+  );
+  const { result } = JSON.parse(answer) as {
+    readonly result: {
+      readonly content: readonly { readonly text: string }[];
+      readonly structuredContent?: Called["data"];
+      readonly isError?: boolean;
+    };
+  };
+  const { content, structuredContent = {}, isError = false } = result;
+  return { text: content[0]?.text ?? "", isError, data: structuredContent };
+}
+
+const WAITING = { waitSeconds: 30 };
+const QUESTION = { question: "May I dig?", options: ["dig", "rest"], otherwise: "rest", waitMs: 0 };
+
+describe("the status of a coordination", () => {
+  it("is told in words", async () => {
+    const { text, isError, data } = await callTool("status", { runId: coordinationId });
+    expect(text).toContain(`Coordination ${coordinationId} is running.`);
+    expect(isError).toBe(false);
+    expect(data).toMatchObject({ coordination: { coordinationId, status: "running" } });
+  });
+
+  it("is waited for until the coordination has ended", async () => {
+    const called = await callTool("status", { runId: coordinationId, ...WAITING }, () => gateway.endChild());
+    expect(called.text).toContain(`Coordination ${coordinationId} is success.`);
+    expect(called.data).toMatchObject({ coordination: { status: "success" } });
+  });
+
+  it("is waited for until the coordination asks people, and has the question", async () => {
+    const called = await callTool("status", { runId: coordinationId, ...WAITING }, () =>
+      gateway.callTool("coordination_escalate", QUESTION),
+    );
+    expect(called.text).toContain(
+      `Coordination ${coordinationId} is running and waits for people: 1 question.`,
+    );
+    expect(called.data).toMatchObject({
+      coordination: { status: "running" },
+      questions: [{ questionId: `${coordinationId}:escalation-1` }],
+    });
+  });
+
+  it("is told when the time to wait is over", async () => {
+    const { text } = await callTool("status", { runId: coordinationId, waitSeconds: 0.1 });
+    expect(text).toContain("is running.");
+  });
+});
+
+describe("a plan that is submitted", () => {
+  it("is said to be begun, and the second time that it is not run twice", async () => {
+    const begun = await callTool("plan_run", { plan: plan([step("dig")]) });
+    expect(begun.text).toContain("The plan co-1 was begun: 1 step.");
+    const again = await callTool("plan_run", { plan: plan([step("dig")]) });
+    expect(again.text).toContain("The plan co-1 was submitted before and is not run twice.");
+  });
+});

@@ -4,6 +4,7 @@
  */
 import { chmodSync, lstatSync, statSync, type Stats } from "node:fs";
 
+const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
 
 /**
@@ -18,15 +19,18 @@ export function findFileFault(path: string): string | undefined {
   return isForeignLink(link, file) ? `is a link that belongs to user ${link.uid}` : undefined;
 }
 
-/** Takes from others the right to write the file. False where that is not for this user to do. */
-export function keepOthersFromWriting(path: string): boolean {
+/**
+ * Takes from others the right to read and to write the file, where that is for this user to do. False where others still may write
+ * it.
+ */
+export function keepOthersOut(path: string): boolean {
   const file = statSync(path, { throwIfNoEntry: false });
-  if (!file || (file.mode & WRITABLE_BY_OTHERS) === 0) return true;
+  if (!file || (file.mode & OPEN_TO_OTHERS) === 0) return true;
   try {
-    chmodSync(path, file.mode & 0o777 & ~WRITABLE_BY_OTHERS);
+    chmodSync(path, file.mode & 0o777 & ~OPEN_TO_OTHERS);
     return true;
   } catch {
-    return false;
+    return (file.mode & WRITABLE_BY_OTHERS) === 0;
   }
 }
 

@@ -139,6 +139,15 @@ describe("a ledger", () => {
     expect(await runDoctor()).not.toContain("may be written by other users");
   });
 
+  it("that others may read is theirs no more once it is opened for writing, nor is what SQLite puts beside it", async () => {
+    const path = await createLedgerAt("readable.sqlite");
+    chmodSync(path, 0o644);
+    const store = await openTestLedger(path);
+    const modes = [path, `${path}-wal`, `${path}-shm`].map((file) => statSync(file).mode & 0o777);
+    expect(modes).toEqual([0o600, 0o600, 0o600]);
+    await store.close();
+  });
+
   it("whose write-ahead log is a link or a folder is refused, and `doctor` says it", async () => {
     const path = await createLedgerAt("wal.sqlite");
     mkdirSync(`${path}-wal`);

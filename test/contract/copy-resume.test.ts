@@ -1,10 +1,12 @@
 /** Owns: copies of ledgers that are interrupted, whose source changes meanwhile, or whose target is not for them. */
-import { existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
+import { migrate } from "../../src/infra/sqlite/database/migrate.ts";
+import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import {
   copyLedgerBetween,
   type CopyProgress,
@@ -83,7 +85,7 @@ async function interruptCopy(scene: Pick<Scene, "from" | "to">, step: number): P
 }
 
 /** A second copy compares all rows of both. */
-async function expectEqual({ from, to }: Scene): Promise<void> {
+async function expectEqual({ from, to }: Pick<Scene, "from" | "to">): Promise<void> {
   using folder = createTempFolder();
   const files = [folder.file("from"), folder.file("to")] as const;
   const [expected, actual] = [await copy({ from, to: files[0] }), await copy({ from: to, to: files[1] })];
@@ -238,6 +240,35 @@ describe("a copy", () => {
       message: expect.stringContaining("schema 4 of an older release") as string,
     });
     expect(existsSync(to)).toBe(false);
+  });
+
+  it("leaves a ledger of an older release that is not empty as it is", async () => {
+    await using scene = await createScene("file", "file");
+    using folder = createTempFolder();
+    const older = createOlderLedger(folder, 4);
+    older.database.close();
+    chmodSync(older.path, 0o644);
+    const before = readFileSync(older.path);
+    await expect(copy({ from: scene.from, to: older.path })).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringContaining("not empty") as string,
+    });
+    expect(readFileSync(older.path).equals(before)).toBe(true);
+    expect(statSync(older.path).mode & 0o777).toBe(0o644);
+  });
+
+  it("goes into an empty file, and into an empty ledger of an older release", async () => {
+    await using scene = await createScene("file", "file");
+    writeFileSync(scene.to, "");
+    await copy(scene);
+    await expectEqual(scene);
+    using folder = createTempFolder();
+    const to = folder.file("older.sqlite");
+    const older = new Database(to);
+    migrate(older, { path: to, applicationId: APPLICATION_ID, version: 4 });
+    older.close();
+    await copy({ from: scene.from, to });
+    await expectEqual({ from: scene.from, to });
   });
 
   it("goes into no file and no schema of another program", async () => {

@@ -7,7 +7,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import { BESIDE_TABLES, COPIED_TABLES, OPEN_END, type CopiedTable } from "../../ledger/copy/copied-tables.ts";
 import type { CopiedCounts, CopiedRow, CopyMark, CopyTarget } from "../../ledger/copy/copy-sides.ts";
 import { COPY_MARK } from "../../ledger/half-copy.ts";
-import { openDatabase } from "../database/open-database.ts";
+import { isBlank, openDatabase } from "../database/open-database.ts";
 import { withLedgerErrors } from "../database/sqlite-errors.ts";
 import { createRowReader, STORED_OPEN_END } from "./sqlite-row-reader.ts";
 import type { FilePlace } from "./sqlite-copy-source.ts";
@@ -17,11 +17,25 @@ export async function writeToSqlite<T>(
   { path, busyTimeoutMs }: FilePlace,
   copy: (target: CopyTarget) => Promise<T>,
 ): Promise<T> {
+  await refuseFilled({ path, busyTimeoutMs });
   const database = await openDatabase({ path, busyTimeoutMs, mode: "write", isCopyTarget: true });
   try {
     // Rows of a damaged ledger are copied as they are.
     database.pragma("foreign_keys = off");
     return await copy(createTarget(path, database));
+  } finally {
+    database.close();
+  }
+}
+
+/** Opening a ledger for writing gives it the newest schema: one that will be refused has to be only read before. */
+async function refuseFilled({ path, busyTimeoutMs }: FilePlace): Promise<void> {
+  if (withLedgerErrors(path, () => isBlank(path))) return;
+  const database = await openDatabase({ path, busyTimeoutMs, mode: "read", isCopyTarget: true });
+  try {
+    withLedgerErrors(path, () => {
+      if (!hasMark(database)) refuseRows(path, database);
+    });
   } finally {
     database.close();
   }
@@ -82,8 +96,12 @@ function readMark(database: BetterSqlite3.Database): CopyMark | undefined {
 }
 
 function hasMark(database: BetterSqlite3.Database): boolean {
+  return hasTable(database, COPY_MARK);
+}
+
+function hasTable(database: BetterSqlite3.Database, name: string): boolean {
   const found = database.prepare("select 1 from sqlite_schema where type = 'table' and name = ?");
-  return found.get(COPY_MARK) !== undefined;
+  return found.get(name) !== undefined;
 }
 
 /** Another process may have completed the copy. */
@@ -95,8 +113,11 @@ function checkMark(path: string, database: BetterSqlite3.Database): void {
   );
 }
 
+/** An older schema lacks some of the tables. */
 function refuseRows(path: string, database: BetterSqlite3.Database): void {
-  const filled = COPIED_TABLES.find(({ name }) => database.prepare(`select 1 from ${name} limit 1`).get());
+  const filled = COPIED_TABLES.find(
+    ({ name }) => hasTable(database, name) && database.prepare(`select 1 from ${name} limit 1`).get(),
+  );
   if (!filled && !hasMark(database)) return;
   throw new CoordinationError(
     "INPUT_INVALID",

@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { keepOthersFromWriting, findFileFault } from "../../../platform/plain-file.ts";
+import { findFileFault, keepOthersOut } from "../../../platform/plain-file.ts";
 import { COPY_MARK, createHalfCopyError } from "../../ledger/half-copy.ts";
 import { checkRelease } from "../../ledger/migrations.ts";
 import { keepPlans } from "./keep-plans.ts";
@@ -67,6 +67,11 @@ function isThere(path: string): boolean {
   }
 }
 
+/** Returns whether there is no file, or one without a byte. @throws the error of the system where this user may not look */
+export function isBlank(path: string): boolean {
+  return !isThere(path) || statSync(path).size === 0;
+}
+
 /** @throws CoordinationError `RUNTIME_UNSUPPORTED` */
 export async function loadDriver(): Promise<typeof BetterSqlite3> {
   const major = Number(process.versions.node.split(".")[0]);
@@ -90,12 +95,12 @@ function createFile(path: string): void {
   closeSync(openSync(path, "a", 0o600));
 }
 
-/** The write-ahead log belongs to the ledger: whoever writes it writes the ledger. */
+/** The write-ahead log belongs to the ledger: whoever reads or writes it reads or writes the ledger. */
 function checkFiles({ path, mode }: OpenOptions): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     const fault = findFileFault(file);
     if (fault !== undefined) throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} ${fault}`);
-    if (mode === "write" && !keepOthersFromWriting(file))
+    if (mode === "write" && !keepOthersOut(file))
       throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} may be written by other users`);
   }
 }

@@ -267,6 +267,7 @@ type Outcome =
   | { readonly kind: "accepted" | "replay"; readonly stepId?: StepId }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
+/** @throws CoordinationError `INPUT_INVALID` for an event that could not be read again */
 function decideAll(before: Coordination, commands: readonly Command[], clock: Clock): Decided {
   const now = clock.now();
   const events: RunEvent[] = [];
@@ -281,6 +282,7 @@ function decideAll(before: Coordination, commands: readonly Command[], clock: Cl
     events.push(...recorded.events);
     state = recorded.state;
   }
+  assertReadable(events);
   const kind = events.length > 0 ? "accepted" : "replay";
   return { outcome: { kind, ...(stepId && { stepId }) }, events, state };
 }
@@ -293,6 +295,7 @@ function refuseCommand(
 ): Decided {
   const { code, reason, facts = [] } = decision;
   const { events, state } = record(before, facts, now);
+  assertReadable(events);
   return { outcome: { kind: "refused", code, reason }, events, state };
 }
 
@@ -322,10 +325,8 @@ async function append(log: Log, appending: Append): Promise<void> {
   );
 }
 
-/** @throws CoordinationError `INPUT_INVALID` for an event that could not be read again */
 function draftAppend({ runId, batch, decided, signature, basis }: Append): AppendRequest {
   const { events, state } = decided;
-  assertReadable(events);
   if (state.kind === "unopened")
     throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
   const claims = events.flatMap(claimChangesOf);

@@ -95,12 +95,25 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
 }
 
 async function sweepOnce(recovering: Recovering): Promise<void> {
-  const { store, clock, retentionMs, failed } = recovering;
+  const { store, clock, retentionMs } = recovering;
   const now = clock.now();
   await store.requests.deleteBefore(addMs(now, -WORKFLOW_BOUNDS.idempotencyKeptMs), FORGOTTEN_MAX);
   await store.memory.deleteExpired(addMs(now, -retentionMs), DELETED_MAX);
-  recovering.failed = [];
-  for (const run of failed) await adoptOne(recovering, run);
+  await retryFailed(recovering);
+}
+
+/** Another process may have taken them over meanwhile, and this one may have taken them back by a later token. */
+async function retryFailed(recovering: Recovering): Promise<void> {
+  const { failed, ownRuns } = recovering;
+  if (failed.length === 0) return;
+  const unknown = new Map((await ownRuns.listUnknown()).map((run) => [run.runId, run]));
+  // Others may have failed while the ledger was asked.
+  recovering.failed = recovering.failed.filter((run) => !failed.includes(run));
+  for (const run of failed) {
+    const { runId, token } = run;
+    const current = ownRuns.tokenOf(runId) === token ? run : unknown.get(runId);
+    if (current) await adoptOne(recovering, current);
+  }
 }
 
 /** One run that cannot be gone on with does not hold up the others. */

@@ -79,7 +79,11 @@ export function createTaking(dependencies: TakingDependencies, origin: RunOrigin
             continue;
           }
           case "over":
-            return createEnding(dependencies, loadedRun.run, withoutSource("it has no more events"));
+            return createEnding(
+              dependencies,
+              loadedRun.run,
+              withoutSource(describeDamage("it has no more events")),
+            );
         }
       }
     },
@@ -142,20 +146,21 @@ async function recordOf(
   const wanted = Math.min(limit, until - from);
   try {
     const events = await store.read(sourceRunId, { from, limit: wanted });
-    if (events.length < wanted) return `event ${from + events.length} is missing`;
-    return { events, isAll: from + wanted === until };
+    if (events.length === wanted) return { events, isAll: from + wanted === until };
+    if (await store.pruned.find(sourceRunId)) return "the source was pruned from the ledger meanwhile";
+    return describeDamage(`event ${from + events.length} is missing`);
   } catch (error) {
     if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
-    return `an event from ${from} on cannot be read`;
+    return describeDamage(`an event from ${from} on cannot be read`);
   }
 }
 
-function withoutSource(why: string): WorkflowDraft[] {
-  const error = {
-    code: "replay_source_missing",
-    message: `the log of the source was damaged meanwhile: ${why}`,
-  };
-  return [{ type: "run.failed", payload: { error } }];
+function describeDamage(why: string): string {
+  return `the log of the source was damaged meanwhile: ${why}`;
+}
+
+function withoutSource(message: string): WorkflowDraft[] {
+  return [{ type: "run.failed", payload: { error: { code: "replay_source_missing", message } } }];
 }
 
 function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Divergence): WorkflowDraft[] {

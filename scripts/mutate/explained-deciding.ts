@@ -5,21 +5,9 @@ import type { Explained } from "./tally-mutants.ts";
 export const DECIDING: readonly Explained[] = [
   {
     file: "decide-questions.ts",
-    code: "const same = open.find((one) => one.askedBy === askedBy && one.question?.sha256 === question.sha256);",
-    changes: [["one.question?.sha256", "one.question.sha256"]],
-    why: "Whatever an agent asks has a text.",
-  },
-  {
-    file: "decide-questions.ts",
     code: "...(answerMs !== undefined && { answerMs }),",
     changes: [["answerMs !== undefined", "true"]],
     why: "A time that is undefined is absent to whoever reads it.",
-  },
-  {
-    file: "decide-questions.ts",
-    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? [])",
-    changes: [["[]", '["Stryker was here"]']],
-    why: "Whatever is open is there.",
   },
   {
     file: "decide-questions.ts",

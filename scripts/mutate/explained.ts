@@ -247,6 +247,18 @@ const LEDGER: readonly Explained[] = [
     why: "The dispatch of the step was evolved, which demands that there is one.",
   },
   {
+    file: "open-questions.ts",
+    code: "openQuestion.question?.sha256 === question.sha256,",
+    changes: [["openQuestion.question?.sha256", "openQuestion.question.sha256"]],
+    why: "Whatever an agent asks has a text.",
+  },
+  {
+    file: "open-questions.ts",
+    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? [])",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "Whatever is open is there.",
+  },
+  {
     file: "plan-progress.ts",
     code: "if (!state.plan || !step?.spec.planned || !wait) return state;",
     changes: [

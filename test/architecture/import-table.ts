@@ -108,7 +108,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
   "core/runtime/spawns": {
     folders:
-      "core/contracts core/std core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/environment core/runtime/privileges",
+      "core/contracts core/std core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/environment core/runtime/privileges core/runtime/attempts",
     types: "core/contracts/config core/gates core/ports core/std",
   },
   "core/runtime/workflow-host/agents": {

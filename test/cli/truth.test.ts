@@ -9,6 +9,7 @@ import {
   openTestLedger,
   type TempFolder,
 } from "../support/temp-ledger.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { runCli } from "./run-cli.ts";
 
 const RAN: ChildRun = { model: "openai/small\u001b[31m", thinking: "off", folder: "/repo" };
@@ -16,6 +17,8 @@ const DIFFERENCES = [{ field: "model", asked: "openai/large", ran: "openai/small
 
 let folder: TempFolder;
 const nameLedger = (): string => folder.file("coordination/ledger.sqlite");
+
+const { gates } = parsePluginConfig({ coordination: { phase1: { gates: { requireConfidence: true } } } });
 
 beforeAll(async () => {
   folder = createTempFolder();
@@ -25,6 +28,7 @@ beforeAll(async () => {
     store,
     clock,
     newCoordinationId: () => "co-truth" as CoordinationId,
+    gates: { gates, truth: { onMismatch: "hold" } },
   });
   const base = spawnRequest({ call: "call-1", trace: "trace-1" });
   const requested = { model: "openai/large", thinking: "off", folder: "/repo" };
@@ -42,6 +46,8 @@ beforeAll(async () => {
   const child = await coordinator.childWatch.find(session);
   if (!child) throw new Error("the session is nobody's child");
   await coordinator.childWatch.observe(child, { ran: RAN, toolNames: ["edit", "read"] });
+  await coordinator.report(session, { outcome: "completed", outputs: { n: 1 } });
+  await coordinator.endChild(session, { outcome: "completed" });
   await coordinator.stop();
   await store.close();
 });
@@ -85,6 +91,21 @@ describe("a child that did not run as it was asked", () => {
   test("status counts the coordinations", async () => {
     expect(await run("status")).toMatch(/truth +children of 1 coordination did not run as asked/u);
     expect(JSON.parse(await run("status", "--json"))).toMatchObject({ mismatches: 1 });
+  });
+
+  test("a question about its result says so, whatever the question is asked for", async () => {
+    const id = "co-truth:escalation-1";
+    for (const text of [await run("questions"), await run("questions", "show", id)]) {
+      expect(text).toContain("its agent states no readable confidence");
+      expect(text.replaceAll(/\s+/gu, " ")).toMatch(
+        new RegExp(`its agent did not run as it was asked: ${SENTENCE.source}`, "u"),
+      );
+      expect(text).not.toContain("\u001b[31m");
+    }
+    expect(JSON.parse(await run("questions", "show", id, "--json"))).toMatchObject({
+      cause: "confidence",
+      differences: DIFFERENCES,
+    });
   });
 
   test("the ledger is sound", async () => {

@@ -272,22 +272,37 @@ describe("the last line of a program's output", () => {
     ["an empty object", "{}"],
     ["a verdict", '{"verdict":"fail"}'],
     ["no criteria", '{"criteria":[]}'],
-    ["a text for criteria", '{"criteria":"lint"}'],
-    ["a criterion that is no key", '{"criteria":["a b"]}'],
-    ["a text for the confidence", '{"criteria":["a"],"confidence":"high"}'],
-    ["too much confidence", '{"criteria":["a"],"confidence":1.5}'],
-    ["null for the confidence", '{"criteria":["a"],"confidence":null}'],
-    ["too many criteria", JSON.stringify({ criteria: createKeys(65) })],
     ["too many characters", `{"criteria":["a"]${" ".repeat(20_000)}}`],
     ["too many characters behind a short line", `{}\n{"criteria":["a"]${" ".repeat(20_000)}}`],
     ["the end of too long a line", `${"x".repeat(20_000)}${'{"criteria":["a"]'.padEnd(16 * 1_024 - 1)}}`],
     ["another line behind it", '{"criteria":["a"]}\nmore'],
   ])("is dropped as a whole where it has %s", async (_, line) => {
     using scene = createVerifierScene();
-    const say = `let all = ""; process.stdin.on("data", (some) => { all += some; });
-      process.stdin.on("end", () => process.stdout.write(JSON.parse(all).text));`;
-    const program = { kind: "command", command: process.execPath, args: ["-e", say] };
-    expect(await scene.check(program, { result: { text: line } })).toEqual(createVerdict("pass"));
+    expect(await checkPrinting(scene, line)).toEqual(createVerdict("pass"));
+  });
+
+  it.each([
+    ["a text for criteria", '{"criteria":"lint"}'],
+    ["a criterion that is no key", '{"criteria":["sources missing"],"confidence":0.2}'],
+    ["too many criteria", JSON.stringify({ criteria: createKeys(65) })],
+    ["a text for the confidence", '{"confidence":"0.2"}'],
+    ["too much confidence", '{"criteria":["a"],"confidence":1.5}'],
+    ["too little confidence", '{"confidence":-0.1}'],
+    ["null for the confidence", '{"criteria":["a"],"confidence":null}'],
+  ])("makes a pass no verdict where it states %s", async (_, line) => {
+    using scene = createVerifierScene();
+    expect(await checkPrinting(scene, line)).toMatchObject(matchNoVerdict("malformed"));
+  });
+
+  it.each([
+    ["fail", 1],
+    ["revise", 3],
+  ] as const)("that cannot be read leaves a %s what it is", async (verdict, code) => {
+    using scene = createVerifierScene();
+    const script = `echo '{"criteria":["a b"],"confidence":"high"}'; exit ${code}`;
+    expect(await scene.check(createShellCheck(scene, script, { reviseOn: [3] }))).toEqual(
+      createVerdict(verdict),
+    );
   });
 
   it("names keys that are keys, or nothing, whatever it says", () => {
@@ -305,7 +320,7 @@ describe("the last line of a program's output", () => {
     );
     fc.assert(
       fc.property(lines, (line) => {
-        const { criteria = [KEY], confidence = 0, ...others } = readProgramLine(line);
+        const { criteria = [KEY], confidence = 0, ...others } = readProgramLine(line) ?? {};
         expect(others).toEqual({});
         expect(criteria.length).toBeGreaterThan(0);
         for (const key of criteria) expect(key).toMatch(/^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,63}$/u);
@@ -316,6 +331,14 @@ describe("the last line of a program's output", () => {
     );
   });
 });
+
+/** Checks by a program that prints the text and ends well. */
+function checkPrinting(scene: Scene, text: string): ReturnType<Scene["check"]> {
+  const say = `let all = ""; process.stdin.on("data", (some) => { all += some; });
+    process.stdin.on("end", () => process.stdout.write(JSON.parse(all).text));`;
+  const program = { kind: "command", command: process.execPath, args: ["-e", say] };
+  return scene.check(program, { result: { text } });
+}
 
 function createLongEnvironment(): Record<string, string> {
   return Object.fromEntries(Array.from({ length: 8_000 }, (_, index) => [`V${index}`, "x".repeat(1_000)]));

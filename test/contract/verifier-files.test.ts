@@ -131,6 +131,18 @@ describe("a check for a file", () => {
     expect(answer).toEqual(createVerdict("pass"));
   });
 
+  it("looks in the folder in which the work was done, and not out of it", async () => {
+    using scene = createFilledScene();
+    const result = { folder: scene.outside("secrets") };
+    expect(await scene.check({ kind: "file", path: "key", sha256: HELLO }, { result })).toEqual(
+      createVerdict("pass"),
+    );
+    expect(await scene.check({ kind: "file", path: "src/a.txt" }, { result })).toEqual(createVerdict("fail"));
+    symlinkSync("../workspace/src", scene.outside("secrets/link"));
+    for (const path of ["../workspace/src/a.txt", "link/a.txt", join(scene.workspace, "src/a.txt")])
+      expect(await scene.check({ kind: "file", path }, { result })).toMatchObject(matchNoVerdict("failed"));
+  });
+
   it("neither opens nor waits for a pipe without a writer", async () => {
     using scene = createFilledScene();
     spawnSync("mkfifo", [join(scene.workspace, "pipe")]);

@@ -62,6 +62,63 @@ describe("a check by a pattern", () => {
     expect(isAbsent).toEqual(createVerdict(expected === "pass" ? "fail" : "pass"));
   });
 
+  const leak = "AKIA0123456789ABCDEF";
+
+  it.each([
+    ["in an output", { key: leak }],
+    ["deep in the outputs", { files: [{ lines: ["a", leak] }] }],
+    ["as the name of an output", { [leak]: 1 }],
+  ])("finds what must be absent %s, whatever the last words are", async (_, outputs) => {
+    using scene = createVerifierScene();
+    const check = { kind: "pattern", pattern: "AKIA[0-9A-Z]{16}", absent: true };
+    expect(await scene.check(check, { result: { text: "Done.", outputs } })).toEqual(createVerdict("fail"));
+    const clean = { key: "none" };
+    expect(await scene.check(check, { result: { text: "Done.", outputs: clean } })).toEqual(
+      createVerdict("pass"),
+    );
+  });
+
+  it.each([
+    ['password="[a-z]+"', { note: 'password="sesame"' }],
+    ["BEGIN KEY\\n[a-z]+", { note: "BEGIN KEY\nsesame" }],
+    ["BEGIN KEY\\n[a-z]+", { lines: ["BEGIN KEY", "sesame"] }],
+    ['BEGIN "KEY"', { 'BEGIN "KEY"': 1 }],
+    ['"level":"secret"', { level: "secret" }],
+  ])("finds %s in the outputs %j, as text and as JSON", async (pattern, outputs) => {
+    using scene = createVerifierScene();
+    const result = { text: "Done.", outputs };
+    expect(await scene.check({ kind: "pattern", pattern }, { result })).toEqual(createVerdict("pass"));
+    expect(await scene.check({ kind: "pattern", pattern, absent: true }, { result })).toEqual(
+      createVerdict("fail"),
+    );
+  });
+
+  it("is met by the last words or by the outputs, where it asks for a match", async () => {
+    using scene = createVerifierScene();
+    for (const result of [
+      { text: "it is done", outputs: { count: 1 } },
+      { text: "See above.", outputs: { state: "done" } },
+    ])
+      expect(await scene.check(pattern, { result })).toEqual(createVerdict("pass"));
+    expect(await scene.check(pattern, { result: { text: "See above.", outputs: { count: 1 } } })).toEqual(
+      createVerdict("fail"),
+    );
+  });
+
+  it("looks at nothing but the last words where the agent gave no outputs of its own", async () => {
+    using scene = createVerifierScene();
+    const mustBeginWithHash = { kind: "pattern", pattern: "^[^#]", absent: true };
+    // They are then kept as the one output `text`.
+    const result = { text: "# Report", outputs: { text: "# Report" } };
+    expect(await scene.check(mustBeginWithHash, { result })).toEqual(createVerdict("pass"));
+    expect(
+      await scene.check(
+        { ...mustBeginWithHash, pattern: "^\\s*$" },
+        { result: { text: "a", outputs: { n: 1 } } },
+      ),
+    ).toEqual(createVerdict("pass"));
+  });
+
   it.each([
     ["is none", "("],
     ["needs backtracking", "(a)\\1"],

@@ -3,7 +3,14 @@ import { expect, it } from "vitest";
 import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
-import { createEscalationsWith, createGatesWith, spawnChild } from "./gates-world.ts";
+import {
+  createEscalationsWith,
+  createGatesWith,
+  createRuling,
+  createScriptedVerifier,
+  listEvents,
+  spawnChild,
+} from "./gates-world.ts";
 import { createRetries, plan, PLAN_ID, scriptOf, step, submitTo } from "./planned-world.ts";
 
 const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({}) };
@@ -26,6 +33,23 @@ it.each(["timed out", "cancelled"])("no answer wakes an agent whose attempt is o
   await run.advance(3_000);
   expect(runner.orders.filter(({ envelope }) => envelope.stepId.startsWith("answer:"))).toEqual([]);
   expect(run.events("session.told").map(({ payload }) => payload.delivery)).toEqual(["not_delivered"]);
+});
+
+it("the result of an agent that asked and ended its turn at once counts once it has been told", async () => {
+  const runner = createScriptedRunner(scriptOf({ a: ["work"] }));
+  const run = await submitTo(createWorld({}, runner, GATES), plan([step("a")]));
+  const session = run.ordersOf("a")[0]!.childSessionKey;
+  const question = { agentId: "main", kind: "approval", question: "May I delete it?" } as const;
+  const outcome = await run.coordinator.ask({ askedBy: session, ...question });
+  if (outcome.kind !== "asked") throw new Error("refused");
+  runner.end("a", endDone());
+  await run.advance(10_000);
+  expect(run.events("step.completed")).toEqual([]);
+  const { questionId } = outcome;
+  await run.coordinator.answer({ questionId, answer: "approve", by: ADA, through: "chat" });
+  await run.advance(10_000);
+  expect(run.events("session.told").map(({ payload }) => payload.delivery)).toEqual(["delivered"]);
+  expect(run.events("step.completed")[0]?.payload).toMatchObject({ stepId: "a", attempt: 1 });
 });
 
 it("an answer reaches the agent that asked, also where another asked the same words", async () => {
@@ -57,3 +81,62 @@ it("an answer reaches the agent that asked, also where another asked the same wo
   expect(await waiting).toEqual({ kind: "open" });
   await coordinator.stop();
 });
+
+/** A spawn of a model whose result is revised once: its second attempt works until the test ends it. */
+async function startRevisedSpawn(beforeEnd?: (ask: () => Promise<string>) => Promise<void>) {
+  const { verifier } = createScriptedVerifier((_, time) => createRuling(time === 1 ? "revise" : "pass"));
+  const runner = createScriptedRunner(({ envelope }) => (envelope.stepId === "step-1" ? "work" : endDone()));
+  const world = createWorld({}, runner, { ...GATES, gates: createGatesWith(["lint"]), verifier });
+  const coordinator = world.start();
+  await coordinator.start();
+  const child = await spawnChild(world, coordinator);
+  const ask = async (): Promise<string> => {
+    const outcome = await coordinator.ask({
+      askedBy: child.session,
+      agentId: "main",
+      kind: "approval",
+      question: "May I delete it?",
+    });
+    if (outcome.kind !== "asked") throw new Error("refused");
+    return outcome.questionId;
+  };
+  await child.says("first");
+  await beforeEnd?.(ask);
+  await child.ends();
+  await world.clock.advance(5_000);
+  expect(runner.orders.map(({ idempotencyKey }) => idempotencyKey)).toEqual(["co-1:step-1:2"]);
+  return { world, coordinator, runner, child, ask };
+}
+
+it("an answer reaches a spawned agent that asked while it revised its result, and its work counts", async () => {
+  const { world, coordinator, runner, child, ask } = await startRevisedSpawn();
+  const questionId = await ask();
+  await child.says("I wait for an answer.");
+  runner.end("step-1", endDone({ turn: 2 }));
+  await world.clock.advance(10_000);
+  expect(listEvents(world, "step.completed")).toEqual([]);
+  await coordinator.answer({ questionId, answer: "approve", by: ADA, through: "chat" });
+  await world.clock.advance(10_000);
+  const tellings = runner.orders.filter(({ envelope }) => envelope.stepId.startsWith("answer:"));
+  expect(tellings.map(({ childSessionKey }) => childSessionKey)).toEqual([child.session]);
+  expect(listEvents(world, "session.told")[0]?.payload.delivery).toBe("delivered");
+  expect(listEvents(world, "step.completed")).toMatchObject([{ payload: { attempt: 2 } }]);
+  await coordinator.stop();
+});
+
+it.each(["while it revises", "never"])(
+  "a question of the attempt before holds up no revised result: it is answered %s",
+  async (when) => {
+    let questionId = "";
+    const { world, coordinator, runner } = await startRevisedSpawn(async (ask) => {
+      questionId = await ask();
+    });
+    if (when !== "never")
+      await coordinator.answer({ questionId, answer: "approve", by: ADA, through: "chat" });
+    await world.clock.advance(5_000);
+    runner.end("step-1", endDone({ turn: 2 }));
+    await world.clock.advance(10_000);
+    expect(listEvents(world, "step.completed")).toMatchObject([{ payload: { attempt: 2 } }]);
+    await coordinator.stop();
+  },
+);

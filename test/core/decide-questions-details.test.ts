@@ -77,6 +77,22 @@ describe("a question of an agent", () => {
     expect(scene.when(ask({ askedBy: OWNER })).kind).toBe("accepted");
   });
 
+  it("is another one where other people are asked, or for something else", () => {
+    const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
+    expect(scene.says(ask({ askedOf: OWNER }))).toBe("replay");
+    expect(scene.says(ask())).toBe("coordination.escalated");
+    expect(scene.says(ask({ kind: "approval" }))).toBe("coordination.escalated");
+    expect(scene.says(ask())).toBe("replay");
+    expect(scene.says(ask({ kind: "approval" }))).toBe("replay");
+  });
+
+  it("that its parent left to people is the one that people are asked", () => {
+    const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
+    scene.when(expire(), scene.nowMs + 5_000);
+    expect(scene.says(ask())).toBe("replay");
+    expect(scene.says(ask({ askedOf: OWNER }))).toBe("coordination.escalated");
+  });
+
   it("is refused where as many are open as there may be, and those about results do not count", () => {
     const scene = openAsked();
     expect(describeReason(scene.when(ask({ askedBy: OWNER, openMax: 1 })))).toBe(
@@ -138,7 +154,7 @@ describe("an answer is refused with the reason", () => {
     const scene = planScene({ ...OPEN, questions } as Command, ask({ askedBy: nameChild(1) }));
     const by = { kind: "person", session: nameChild(1) } as const;
     expect(describeReason(scene.when(answer("answer", { by })))).toBe(
-      "ANSWER_REFUSED: the session that the question is about may not answer it",
+      "ANSWER_REFUSED: the session that the question is about, or whose plan it is, may not answer it",
     );
   });
 

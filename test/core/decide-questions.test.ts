@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   answer,
@@ -31,19 +30,23 @@ import {
   nameSessionOfAttempt,
   startStep,
   TRIP,
+  type Opened,
   type PlanScene,
 } from "./planned-scene.ts";
-import { timeAt } from "./scene.ts";
+import { OWNER, timeAt } from "./scene.ts";
 
 const REPLACEMENT = contentRef("replacement");
 const PEOPLE = { policy: { escalationPolicy: "hitl" } } as const;
+const DIFFERENT = { questions: { answerMs: 60_000, requireDifferentApprover: true } } as const;
+/** A person who writes in the session whose plan it is. */
+const BY_OWNER = { by: { kind: "person", session: OWNER } } as const;
 const listActions = (scene: PlanScene): string[] =>
   filterByType(scene, "interrupt.resolved").map(({ payload }) => payload.resumeValue.action);
 
 /** A step whose last attempt failed, and people are asked. */
-const createBlockedScene = (): PlanScene =>
+const createBlockedScene = (opened: Partial<Opened> = {}): PlanScene =>
   planScene(
-    openPlan({ steps: 1, ...PEOPLE }),
+    openPlan({ steps: 1, ...PEOPLE, ...opened }),
     admit(planStep("a")),
     dispatch("a"),
     startStep("a"),
@@ -185,9 +188,8 @@ describe("of several answers", () => {
   });
 
   it("one by the session in question does not count where another approver is demanded", () => {
-    const opening = openPlan({ steps: 1 }) as Command & { type: "openCoordination" };
     const scene = planScene(
-      { ...opening, questions: { answerMs: 60_000, requireDifferentApprover: true } },
+      openPlan({ steps: 1, ...DIFFERENT }),
       admit(planStep("a", { gate: DOUBTING })),
       dispatch("a"),
       startStep("a"),
@@ -196,7 +198,8 @@ describe("of several answers", () => {
     const ownAnswer = answer("approve", { by: { kind: "person", session: nameSessionOfAttempt("a") } });
     expect(scene.says(ownAnswer)).toBe("ANSWER_REFUSED escalation.answered");
     expect(scene.last("escalation.answered").payload).toMatchObject({ refused: "same_session" });
-    scene.then(answer("approve", { by: { kind: "person", session: "agent:main:main" as SessionKey } }));
+    expect(scene.says(answer("approve", BY_OWNER))).toBe("ANSWER_REFUSED escalation.answered");
+    scene.then(answer("approve", { by: { kind: "person", session: "agent:other:main" as SessionKey } }));
     expect(scene.status("a")).toBe("completed");
   });
 
@@ -238,6 +241,13 @@ describe("a question about attempts that are used up", () => {
     expect(scene.step("a").granted).toBe(1);
   });
 
+  it("is not for the session whose plan it is, where another approver is demanded", () => {
+    const scene = createBlockedScene(DIFFERENT);
+    expect(scene.says(answer("approve", BY_OWNER))).toBe("ANSWER_REFUSED escalation.answered");
+    expect(scene.status("a")).toBe("blocked");
+    expect(createBlockedScene().says(answer("approve", BY_OWNER))).toContain("step.retry_granted");
+  });
+
   it("asked for because of time is the same", () => {
     const scene = planScene(openPlan({ steps: 1, ...PEOPLE }), admit(planStep("a")), dispatch("a"));
     scene.when(runOut("a"));
@@ -263,9 +273,9 @@ describe("a question about attempts that are used up", () => {
 });
 
 describe("a question about the budget", () => {
-  const createSpentScene = (): PlanScene =>
+  const createSpentScene = (opened: Partial<Opened> = {}): PlanScene =>
     planScene(
-      openPlan({ steps: 2, ...PEOPLE, plan: { budget: { spawns: 1 } } }),
+      openPlan({ steps: 2, ...PEOPLE, plan: { budget: { spawns: 1 } }, ...opened }),
       admit(planStep("a"), planStep("b")),
       dispatch("a"),
       startStep("a"),
@@ -279,6 +289,15 @@ describe("a question about the budget", () => {
     expect(scene.last("escalation.closed").payload).toMatchObject({ resolution: "continued" });
     expect(scene.plans()).toEqual(["runStep b 1"]);
     expect(listActions(scene)).toEqual(["accept"]);
+  });
+
+  it("is not for the session whose plan it is, where another approver is demanded", () => {
+    const scene = createSpentScene(DIFFERENT);
+    expect(scene.says(answer("approve", BY_OWNER))).toBe("ANSWER_REFUSED escalation.answered");
+    expect(scene.last("escalation.answered").payload).toMatchObject({ refused: "same_session" });
+    expect(scene.plans()).toEqual([]);
+    scene.then(answer("approve", { by: { kind: "operator" } }));
+    expect(scene.plans()).toEqual(["runStep b 1"]);
   });
 
   it("stops the plan when it is denied", () => {

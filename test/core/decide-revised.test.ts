@@ -1,14 +1,26 @@
 import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { ChildRun } from "../../src/agents/coordination/contracts/fact-fields.ts";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   CHECKING,
   contentRef,
   finishDone,
   createHeldScene,
+  createRunningScene,
   filterByType,
   findQuestion,
   ruleVerdict,
 } from "./gates-scene.ts";
-import { cancel, dispatch, failStep, nameSessionOfAttempt, skip, startStep } from "./planned-scene.ts";
+import {
+  cancel,
+  dispatch,
+  failStep,
+  nameSessionOfAttempt,
+  skip,
+  startStep,
+  type PlanScene,
+} from "./planned-scene.ts";
 
 const COMPLETED = "step.completed";
 
@@ -113,5 +125,56 @@ describe("a result that is to be revised", () => {
     expect(scene.plans()).toEqual(["skipSteps a"]);
     scene.then(skip("a"));
     expect(scene.status("a")).toBe("cancelled");
+  });
+});
+
+describe("a result that is revised after its agent did not run as it was asked", () => {
+  const LARGE: ChildRun = { model: "mock/large" };
+  const SMALL: ChildRun = { model: "mock/small" };
+  const DIFFERENCE = { field: "model", asked: "mock/large", ran: "mock/small" };
+  const observe = (ran: ChildRun, attempt: number): Command => ({
+    type: "observeChild",
+    stepId: "a" as StepId,
+    attempt,
+    ran,
+  });
+
+  /** Its first attempt ran with another model, and a check wants a revision. */
+  function createRevised(): PlanScene {
+    const gate = { ...CHECKING, revisionsMax: 2, holdMismatch: true } as const;
+    const fields = { requested: LARGE, retryBudget: 3 };
+    const scene = createRunningScene(gate, { fields }).then(observe(SMALL, 1), finishDone("a", 9_000));
+    return scene.then(ruleVerdict(scene, "a", "revise"), dispatch("a", 2), startStep("a", 2));
+  }
+
+  it("waits for people all the same", () => {
+    const scene = createRevised();
+    expect(scene.says(observe(LARGE, 2))).toBe("child.observed");
+    scene.then(finishDone("a", 9_000, 2));
+    expect(scene.says(ruleVerdict(scene, "a", "pass"))).toBe("result.verified coordination.escalated");
+    expect(scene.last("coordination.escalated").payload).toMatchObject({ cause: "mismatch" });
+  });
+
+  it("waits for people after any number of revisions", () => {
+    const scene = createRevised().then(observe(SMALL, 2), finishDone("a", 9_000, 2));
+    scene.then(ruleVerdict(scene, "a", "revise"), dispatch("a", 3), startStep("a", 3));
+    scene.then(finishDone("a", 9_000, 3));
+    expect(scene.says(ruleVerdict(scene, "a", "pass"))).toBe("result.verified coordination.escalated");
+  });
+
+  it("has the difference of each attempt in the log once", () => {
+    const scene = createRevised();
+    expect(scene.says(observe(SMALL, 2))).toBe("child.observed child.differed");
+    expect(filterByType(scene, "child.differed").map(({ payload }) => payload)).toEqual([
+      { stepId: "a", attempt: 1, ...DIFFERENCE },
+      { stepId: "a", attempt: 2, ...DIFFERENCE },
+    ]);
+  });
+
+  it("is forgotten with an attempt that begins anew", () => {
+    const scene = createRevised().then(failStep("a", 2));
+    scene.passes(60_000);
+    scene.then(dispatch("a", 3), startStep("a", 3), observe(LARGE, 3), finishDone("a", 9_000, 3));
+    expect(scene.says(ruleVerdict(scene, "a", "pass"))).toBe("result.verified step.completed");
   });
 });

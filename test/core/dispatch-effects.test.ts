@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Capacity } from "../../src/agents/coordination/dispatch/effects/capacity.ts";
+import { isContinuedByUs } from "../../src/agents/coordination/dispatch/effects/followed-steps.ts";
 import {
   findNextDeadline,
-  isContinuedByUs,
   mustStopObserved,
   planDispatch,
   planRecovery,

@@ -41,6 +41,17 @@ function createFullDisk() {
   return { disk, wrap };
 }
 
+/** A ledger that takes nothing while `isAway`. */
+function createAwayLedger() {
+  const ledger = { isAway: false };
+  const wrap = (store: MemoryStore): MemoryStore => ({
+    ...store,
+    append: (request) =>
+      ledger.isAway ? Promise.reject(new Error("the ledger is away")) : store.append(request),
+  });
+  return { ledger, wrap };
+}
+
 /** A child of a gate without checks: only what it says of its confidence counts. */
 async function openUncheckedSpawn(wrap?: (store: MemoryStore) => MemoryStore) {
   const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
@@ -137,6 +148,39 @@ describe("words that were kept back and could not be kept", () => {
     await other.ends();
     expect(codesOf(world)).toEqual(["child_failed"]);
     expect(listEvents(world, "step.completed")).toHaveLength(1);
+    await coordinator.stop();
+  });
+});
+
+describe("the words of a child whose end could not be recorded", () => {
+  it("are kept when the sweep finds the end, once the ledger is back", async () => {
+    const { ledger, wrap } = createAwayLedger();
+    const { world, coordinator, child } = await openUncheckedSpawn(wrap);
+    ledger.isAway = true;
+    expect(await child.says(UNSURE)).not.toContain("4711");
+    await expect(child.ends()).rejects.toThrow("the ledger is away");
+    ledger.isAway = false;
+    await world.clock.advance(world.settings.sweepMs);
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "step.completed")).toEqual([]);
+    expect(listEvents(world, "result.withheld")).toHaveLength(1);
+    expect(listEvents(world, "result.held")).toHaveLength(1);
+    await coordinator.stop();
+  });
+
+  it("are lost with the step where only its end can be recorded", async () => {
+    const { ledger, wrap } = createAwayLedger();
+    const { world, coordinator, child } = await openUncheckedSpawn((store) =>
+      wrap(createFullDisk().wrap(store)),
+    );
+    ledger.isAway = true;
+    await child.says(UNSURE);
+    await expect(child.ends()).rejects.toThrow("the ledger is away");
+    ledger.isAway = false;
+    await world.clock.advance(world.settings.sweepMs);
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "step.completed")).toEqual([]);
+    expect(codesOf(world)).toEqual(["result_lost"]);
     await coordinator.stop();
   });
 });

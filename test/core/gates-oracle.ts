@@ -137,7 +137,7 @@ function isRuledOn(completed: FactPayloads["step.completed"], before: readonly P
   const earlier = before.slice(0, -1);
   const escalation = findAsked(earlier, command.escalationId);
   if (!escalation || targetOf(earlier, completed) === undefined) return false;
-  const isInTime = !isClosedIn(earlier, command.escalationId) && mayAnswer(escalation, command, now);
+  const isInTime = !isClosedIn(earlier, command.escalationId) && mayAnswer(earlier, escalation, command, now);
   return isInTime && isAboutResult(escalation, completed) && isRelease(command, completed);
 }
 
@@ -154,9 +154,21 @@ function isRelease(
   return answer === "answer" && text !== undefined && text.sha256 === output?.sha256;
 }
 
-function mayAnswer(escalation: Question, { by }: AnswerEscalation, now: number): boolean {
-  const isAsker = escalation.askedBy !== undefined && by.session === escalation.askedBy;
-  return now < escalation.deadlineAtMs && !(escalation.requireDifferentApprover && isAsker);
+function mayAnswer(
+  before: readonly Played[],
+  escalation: Question,
+  { by: { session } }: AnswerEscalation,
+  now: number,
+): boolean {
+  const isSame =
+    session !== undefined && (session === escalation.askedBy || session === findPlanOwner(before));
+  return now < escalation.deadlineAtMs && !(escalation.requireDifferentApprover && isSame);
+}
+
+/** The session whose plan it is; none where only spawns were observed. */
+function findPlanOwner(played: readonly Played[]): string | undefined {
+  const [created] = played.flatMap(({ events }) => filterByType(events, "coordination.created"));
+  return created?.payload.plan && created.payload.ownerSession;
 }
 
 function findAsked(played: readonly Played[], escalationId: string): Question | undefined {
@@ -208,7 +220,7 @@ function isAllowed(before: readonly Played[], stepId: string | undefined): boole
       escalation.confidence?.of === "decision" &&
       escalation.stepId === stepId &&
       command.answer === "approve" &&
-      mayAnswer(escalation, command, now)
+      mayAnswer(before, escalation, command, now)
     );
   });
 }

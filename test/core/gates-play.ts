@@ -216,7 +216,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     const question = pickQuestion(situation, each);
     const answer = pickOf(["approve", "approve", "deny", "answer"] as const, each.a) ?? "approve";
     const hasText = (answer === "answer") !== (each.aim === "target");
-    const session = each.c % 4 === 1 ? question?.askedBy : OWNER;
+    const session = [OWNER, question?.askedBy][each.c % 4];
     return {
       type: "answerEscalation",
       escalationId: question?.escalationId ?? "escalation-9",

@@ -91,6 +91,23 @@ describe("a question to the parent", () => {
     await coordinator.stop();
   });
 
+  it("is another one than the same words to people, who are told of theirs", async () => {
+    const { coordinator, child, notices, world } = await openStage();
+    const question = "Which of the two mills?";
+    const again = { askedBy: child.session, agentId: "main", question } as const;
+    expect(await coordinator.ask({ ...again, to: "parent", kind: "clarification" })).toMatchObject({
+      questionId: QUESTION_ID,
+    });
+    expect(await coordinator.ask({ ...again, kind: "approval" })).toMatchObject({
+      questionId: `${RUN_ID}:escalation-2`,
+    });
+    await waitUntilQuiet(world);
+    expect(notices.map(({ question: { kind, text } }) => ({ kind, text }))).toEqual([
+      { kind: "approval", text: question },
+    ]);
+    await coordinator.stop();
+  });
+
   it("is refused to every other session in one sentence, as if there were none", async () => {
     const { coordinator, child, world } = await openStage();
     for (const session of [STRANGER, child.session])

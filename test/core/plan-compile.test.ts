@@ -261,6 +261,7 @@ describe("compilePlan", () => {
         "NESTED_OPEN",
         "AGENT_NOT_ALLOWED",
         "NESTED_LATE",
+        "NESTED_SPAWN",
         "NESTED_BUDGET",
         "PRIVILEGE_UNENFORCEABLE",
         "WORKTREE_UNAVAILABLE",

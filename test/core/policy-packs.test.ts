@@ -269,6 +269,28 @@ describe("the configuration", () => {
     expect(phase1.enabled).toBe(false);
   });
 
+  it("may name a check of the pack that it goes by, and of no other", () => {
+    const gates = { agents: { writer: { checks: ["tests"] } } };
+    const verifiers = { tests: { kind: "pattern", pattern: "passed" } };
+    const packs = { tested: { version: "1.0.0", settings: { gates: { verifiers } } } };
+    expect(parsePhase1({ gates, policies: { default: "tested", packs } }).gates).toMatchObject({
+      verifiers,
+      ...gates,
+    });
+    expect(() => parsePhase1({ gates, policies: { packs } })).toThrow("verifiers");
+  });
+
+  test.each([
+    [{ coordination: { phase1: {}, phase2: {} } }, 'no key "phase2"'],
+    [{ coordination: { phase1: {} }, enabled: true }, 'no key "enabled"'],
+    [{ coordination: { phase1: { enabld: true } } }, 'no key "enabld"'],
+  ])("is refused for what a pack cannot say, as %j, also where it goes by one", (written, words) => {
+    const policies = { default: "careful", packs: PACKS };
+    const phase1 = { ...written.coordination.phase1, policies };
+    const value = { ...written, coordination: { ...written.coordination, phase1 } };
+    expect(() => parsePluginConfig(value)).toThrow(words);
+  });
+
   it("does not go by a pack that it only has", () => {
     expect(parsePhase1({ policies: { packs: PACKS } }).budget.spawns).toBeUndefined();
   });

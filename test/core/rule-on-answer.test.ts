@@ -64,6 +64,26 @@ describe("an answer", () => {
     expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "operator" } })).toBeUndefined();
   });
 
+  it("from the session whose plan it is counts only where nobody else is demanded", () => {
+    const planOwner = OTHER;
+    const by: Answerer = { kind: "person", session: OTHER };
+    const { askedBy: _, ...ofPlan } = ASKED;
+    for (const question of [ASKED, ofPlan]) {
+      const strict = { ...question, requireDifferentApprover: true as const };
+      expect(findAnswerRefusal(strict, { ...GIVEN, by, planOwner })).toBe("same_session");
+      expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "operator" }, planOwner })).toBeUndefined();
+      expect(findAnswerRefusal(question, { ...GIVEN, by, planOwner })).toBeUndefined();
+    }
+  });
+
+  it("of the model of the plan's session counts where that was asked in place of people", () => {
+    const strict = { ...ASKED, askedOf: OTHER, requireDifferentApprover: true as const };
+    const by: Answerer = { kind: "agent", session: OTHER };
+    expect(
+      findAnswerRefusal(strict, { ...GIVEN, answer: "answer", hasText: true, by, planOwner: OTHER }),
+    ).toBeUndefined();
+  });
+
   it("to a question that no session asked is nobody's own", () => {
     const { askedBy: _, ...ownerless } = { ...ASKED, requireDifferentApprover: true as const };
     expect(

@@ -45,6 +45,11 @@ describe("kill -9 of the gateway", () => {
   const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
   const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
   const telling = createOwnerOrder("agent:main:telling", renderScript({ say: TOLD_UNTIL_KILLED }));
+  const asking = orderOf(renderScript({ say: "asked-before" }));
+  const answered = createOwnerOrder(
+    asking.childSessionKey,
+    renderScript({ delayMs: 120_000, say: "goes-on-before" }),
+  );
   const shown = "co-Shown";
   let flow: FlowRow;
 
@@ -58,6 +63,10 @@ describe("kill -9 of the gateway", () => {
     await stage.start(hanging);
     await stage.follow(ended);
     await stage.untilAsked("hangs-before");
+    await stage.start(asking);
+    await stage.follow(asking);
+    await stage.start(answered, "owner");
+    await stage.untilAsked("goes-on-before");
     await stage.start(toldOrder, "owner");
     expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
     await stage.show(snapshotOf(shown));
@@ -81,6 +90,15 @@ describe("kill -9 of the gateway", () => {
     expect(await stage.observe(orderOf("never", { dispatchedAtMs: 1 as never }))).toEqual({ kind: "absent" });
     expect(stage.requestsThatSay("ended-before")).toHaveLength(1);
     expect(stage.requestsThatSay("hangs-before")).toHaveLength(1);
+  });
+
+  it("fails the turn in which the agent of a step went on with what it was told", async () => {
+    expect(await stage.follow(answered)).toMatchObject({
+      kind: "ended",
+      outcome: "failed",
+      message: expect.stringContaining("interrupted by a Gateway restart") as string,
+    });
+    expect(stage.requestsThatSay("goes-on-before")).toHaveLength(1);
   });
 
   it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
@@ -201,6 +219,23 @@ describe("a step that runs as a subagent", () => {
       outcome: "completed",
       reply: "after-the-yield",
     });
+  });
+
+  it("went on in the turn in which it was told something, which the host has by its own key", async () => {
+    const order = orderOf(renderScript({ say: "step-asked" }));
+    await stage.start(order);
+    await stage.follow(order);
+    const turn = createOwnerOrder(
+      order.childSessionKey,
+      renderScript({ delayMs: 2_000, say: "step-went-on" }),
+    );
+    await stage.start(turn, "owner");
+    await stage.untilAsked("step-went-on");
+    expect(await stage.observe(turn, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(await stage.observe(turn)).toMatchObject({ kind: "running" });
+    const completed = { kind: "ended", outcome: "completed", reply: "step-went-on" };
+    expect(await stage.follow(turn)).toMatchObject(completed);
+    expect(await stage.observe(order)).toMatchObject(completed);
   });
 
   it("of which the host knows nothing may still begin while it is young, and did not when it is not", async () => {

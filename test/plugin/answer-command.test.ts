@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
@@ -227,14 +228,23 @@ describe("/coordination questions", () => {
     expect(await say(stage, "questions all")).toContain("co-1:escalation-1");
   });
 
+  it("tells the answers of which the question takes one", async () => {
+    await using stage = await openQuestionStage();
+    await stage.ask("Which?", OWNER, { options: ["blue", "dark\u202e\nred"] });
+    expect(await say(stage, "questions")).toMatch(
+      /It wrote: "Which\?"\. It takes exactly one of "blue", "dark red"\.$/u,
+    );
+  });
+
   it("is short, however many and however long the questions are", async () => {
     await using stage = await openQuestionStage();
+    const options = Array.from({ length: BOUNDS.optionsMax }, (_, index) => `${index}`.repeat(2_000));
     for (let requestCount = 0; requestCount < 8; requestCount += 1)
-      await stage.ask(`${requestCount}`.repeat(4_000));
+      await stage.ask(`${requestCount}`.repeat(4_000), OWNER, { options });
     const reply = await say(stage, "questions");
     expect(reply.split("\n")).toHaveLength(6);
     expect(reply.endsWith("\nAnd more.")).toBe(true);
-    expect(reply.length).toBeLessThan(3_000);
+    expect(reply.length).toBeLessThan(5_000);
   });
 
   it("says where nothing is asked", async () => {

@@ -52,6 +52,13 @@ describe("the chat of a coordination's owner", () => {
     expect(message.match(/^\[Coordination\]/gmu)).toHaveLength(1);
   });
 
+  it("is told of which answers the agent takes one, as data on the same line", async () => {
+    const { message } = await tellOwner({ text: "Which?", options: ["staging", 'a "b"\n'] });
+    expect(message.split("\n")[1]).toBe(
+      'The agent wrote, as data: "Which?"; the answer is exactly one of "staging", "a \\"b\\"\\n"',
+    );
+  });
+
   it("has the session of its agent, and the question's id where it is about no step", async () => {
     const { owner } = await tellOwner({ ownerSession: "agent:research:main", stepId: undefined });
     expect(owner.orders).toMatchObject([{ agentId: "research", envelope: { stepId: "escalation-2" } }]);

@@ -47,6 +47,7 @@ describe("coordination_escalate", () => {
     ["an endless wait", { question: "q", waitMs: ESCALATE_WAIT_MS_MAX + 1 }, "waitMs"],
     ["no time to answer", { question: "q", answerMs: 999 }, "answerMs"],
     ["too many options", { question: "q", options: Array(BOUNDS.optionsMax + 1).fill("o") }, "options"],
+    ["options of an approval", { question: "q", kind: "approval", options: ["a"] }, "options"],
     ["an empty option", { question: "q", options: [""] }, "options"],
     ["an empty default", { question: "q", otherwise: "" }, "otherwise"],
     ["another field", { question: "q", more: 1 }, "more"],

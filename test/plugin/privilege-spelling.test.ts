@@ -58,6 +58,14 @@ describe("the operator's rule for an agent", () => {
     expect(answer?.blockReason).toMatch(/may not use exec/u);
   });
 
+  it("holds its children, which a model spawns by the name agent_id", async () => {
+    await start({ privileges: { agents: { coder: { tools: { deny: ["exec"] } } } } });
+    expect(await spawn({ agent_id: "coder" })).toBeUndefined();
+    const answer = await handlers.beforeCall(eventOf("exec", { command: "true" }), contextOf(CHILD));
+    expect(answer?.blockReason).toMatch(/may not use exec/u);
+    expect(await spawn({ agent_id: "coder", runtime: "acp" })).toMatch(/cannot be seen/u);
+  });
+
   it.each(SPELLINGS)("holds them where the operator writes %j", async (written) => {
     await start({ privileges: { agents: { [written]: { tools: { deny: ["exec"] } } } } });
     expect(await spawn({ agentId: "coder" })).toBeUndefined();

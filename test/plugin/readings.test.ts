@@ -3,7 +3,31 @@ import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import { readSpawnResult } from "../../src/plugins/openclaw/host/spawn-result.ts";
+import { readSpawnCall } from "../../src/plugins/openclaw/spawns/spawn-request.ts";
 import { runWithinBudget } from "../../src/plugins/openclaw/host/within-budget.ts";
+
+function readRequest(params: Readonly<Record<string, unknown>>) {
+  const names = { modelOf: String, folderOf: String, thinkingOf: () => undefined };
+  const reading = readSpawnCall({ params, sessionKey: "agent:main:main", agentId: "main", names });
+  return reading.kind === "spawn" ? reading.request : expect.fail("the call is unreadable");
+}
+
+describe("the params of a spawn", () => {
+  const task = "the task";
+
+  it("are read under the names by which the host reads them", () => {
+    const { spawn } = readRequest({ task, agent_id: " Coder", run_timeout_seconds: 5, task_name: "other" });
+    expect(spawn).toMatchObject({ agentId: "coder", timeoutMs: 5_000 });
+    // The host reads `taskName` in one spelling only.
+    expect(spawn).not.toHaveProperty("name");
+  });
+
+  it("are those of the first spelling where the call has both", () => {
+    const both = { agentId: "coder", agent_id: "other", runTimeoutSeconds: 5, run_timeout_seconds: 9 };
+    expect(readRequest({ task, ...both }).spawn).toMatchObject({ agentId: "coder", timeoutMs: 5_000 });
+    expect(readRequest({ task, agentId: null, agent_id: "other" }).spawn).toMatchObject({ agentId: "main" });
+  });
+});
 
 describe("what the host answered to a spawn", () => {
   it("is accepted only with a status, a child and a run", () => {
@@ -69,6 +93,12 @@ describe("what the host's task rows say of a spawn", () => {
       childSessionKey: row.childSessionKey as SessionKey,
     };
     expect(observe(createRows(row), knownSession)).toEqual({ kind: "running", ...child });
+  });
+
+  it("is found by the task also where the call had white space around it, which the host cuts off", () => {
+    const { input } = readRequest({ task: "\n  the task \u00a0\n" });
+    expect(observe(createRows(row), { ...query, input: input.ref })).toEqual({ kind: "running", ...child });
+    expect(input.text).toBe("the task");
   });
 
   it.each([

@@ -64,6 +64,8 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
       const handlers = await startHandlers({ gates, strict });
       expect(await spawn(handlers, ACP)).toMatchObject(REFUSED);
       expect(await spawn(handlers, { ...ACP, agentId: " HELPER" })).toMatchObject(REFUSED);
+      const { agentId, ...unnamed } = ACP;
+      expect(await spawn(handlers, { ...unnamed, agent_id: agentId })).toMatchObject(REFUSED);
       expect(await spawn(handlers, { ...ACP, agentId: "other" })).toHaveProperty("params.coordination");
       expect(await spawn(handlers, { ...ACP, runtime: "subagent" })).toHaveProperty("params.coordination");
     }
@@ -91,7 +93,8 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
     const handlers = await startHandlers({ gates: CHECKS }, { acp: { defaultAgent: "Helper" } });
     const { agentId: _, ...unnamed } = ACP;
     expect(await spawn(handlers, unnamed)).toMatchObject(REFUSED);
-    expect(await spawn(handlers, { ...unnamed, agentId: " " })).toMatchObject(REFUSED);
+    for (const noName of [{ agentId: " " }, { agentId: " ", agent_id: "other" }, { agent_id: 7 }])
+      expect(await spawn(handlers, { ...unnamed, ...noName })).toMatchObject(REFUSED);
     expect(await spawn(handlers, { ...unnamed, runtime: "subagent" })).toHaveProperty("params.coordination");
   });
 

@@ -26,6 +26,8 @@ interface Books {
   readonly ended: Set<string>;
   /** The deadlines of plans. */
   readonly deadlines: Map<string, number>;
+  /** The sessions whose plans they are. */
+  readonly planOwners: Map<string, string>;
   readonly tellings: Set<string>;
 }
 
@@ -46,6 +48,7 @@ export function createQuestionCheck(world: World): EventCheck {
     approved: new Set(),
     ended: new Set(),
     deadlines: new Map(),
+    planOwners: new Map(),
     tellings: new Set(),
   };
   return { see: (event) => seeEvent(books, event), rest: () => checkOverdue(books) };
@@ -56,8 +59,7 @@ const keyOf = (runId: string, escalationId: string): string => `${runId}:${escal
 function seeEvent(books: Books, event: RunEvent): string[] {
   switch (event.type) {
     case "coordination.created":
-      books.deadlines.set(event.runId, event.payload.plan?.deadlineAtMs ?? Infinity);
-      return event.payload.plan?.decision ? addDoubt(books, `${event.runId}/`) : [];
+      return noteCreated(books, event);
     case "step.admitted":
       return event.payload.decision ? addDoubt(books, `${event.runId}/${event.payload.stepId}`) : [];
     case "step.dispatched":
@@ -80,6 +82,13 @@ function seeEvent(books: Books, event: RunEvent): string[] {
     default:
       return [];
   }
+}
+
+function noteCreated(books: Books, { runId, payload }: FactOf<"coordination.created">): string[] {
+  const { plan, ownerSession } = payload;
+  books.deadlines.set(runId, plan?.deadlineAtMs ?? Infinity);
+  if (plan) books.planOwners.set(runId, ownerSession);
+  return plan?.decision ? addDoubt(books, `${runId}/`) : [];
 }
 
 function addDoubt(books: Books, name: string): string[] {
@@ -141,7 +150,7 @@ function checkAnswer(books: Books, event: FactOf<"escalation.answered">): string
   const key = keyOf(runId, payload.escalationId);
   const question = books.questions.get(key);
   if (!question) return [`E1: ${key} was never asked`];
-  const problems = listObjections(question, event);
+  const problems = listObjections(books, question, event);
   const { refused } = payload;
   if (refused === undefined) {
     if (question.counted) return [`E1: two answers to ${key} count`];
@@ -154,17 +163,19 @@ function checkAnswer(books: Books, event: FactOf<"escalation.answered">): string
 
 /** Everything for which the answer must not count. */
 function listObjections(
+  { planOwners }: Books,
   { subject, closed, deadlineAtMs, isForwarded }: QuestionModel,
   event: FactOf<"escalation.answered">,
 ): string[] {
   const { by, answer } = event.payload;
   const isOfAgent = by.kind === "agent";
-  const isAsker = by.session !== undefined && by.session === subject.askedBy;
+  const sessions = [subject.askedBy, isOfAgent ? undefined : planOwners.get(event.runId)];
+  const isConcerned = by.session !== undefined && sessions.includes(by.session);
   const isStranger = by.session !== subject.askedOf;
   return listBroken({
     closed: closed !== undefined,
     expired: timeOf(event) >= deadlineAtMs || (isOfAgent && isForwarded),
-    same_session: subject.requireDifferentApprover === true && isAsker,
+    same_session: subject.requireDifferentApprover === true && isConcerned,
     not_allowed: isOfAgent && isStranger,
     not_an_answer: !(subject.answers ?? ["approve", "deny"]).includes(answer) || hasWrongText(event.payload),
   });

@@ -101,8 +101,8 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
   {
     name: "asker-answers",
     file: `${ESCALATION}/rule-on-answer.ts`,
-    find: "return question.requireDifferentApprover && isAsker ?",
-    replace: "return question.requireDifferentApprover && !by.kind ?",
+    find: "return session === askedBy || (kind",
+    replace: "return (kind",
     breaks: "E1: whoever asked answers for itself",
   },
   {

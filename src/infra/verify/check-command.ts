@@ -61,8 +61,12 @@ function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): Chec
   const { code, isFlood, lastLine } = end;
   if (isFlood) return createNoVerdict("failed", "the program wrote too much");
   if (code === null) return createNoVerdict("failed", "a signal ended the program");
-  const verdict = createCheckVerdict(key, verdictOf(check, code));
-  return { ...verdict, ...(lastLine !== undefined && readProgramLine(lastLine)) };
+  const verdict = verdictOf(check, code);
+  const stated = readProgramLine(lastLine ?? "");
+  // A doubt that cannot be read must not pass. The other verdicts let nothing through.
+  if (!stated && verdict === "pass")
+    return createNoVerdict("malformed", "the last line of the program's output could not be read");
+  return { ...createCheckVerdict(key, verdict), ...stated };
 }
 
 function verdictOf({ reviseOn }: CheckOf<"command">, code: number): Verdict {

@@ -1,11 +1,16 @@
-/** Owns: matching a result with the pattern of a check, in time that is linear in its length and bounded. */
+/**
+ * Owns: matching a result with the pattern of a check, in time that is linear in its length and bounded.
+ *
+ * The last words of an agent and the outputs that it reported are both its result, and both count: a pattern that must be absent
+ * is in neither.
+ */
 import { readPattern } from "../../agents/coordination/plan/pattern-syntax.ts";
-import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
 import { createNoVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
 
 export async function checkPattern(
   { pattern, absent = false }: CheckOf<"pattern">,
-  { key, result: { text } }: CheckRequest,
+  { key, result }: CheckRequest,
 ): Promise<CheckAnswer> {
   if (readPattern(pattern).problem !== undefined)
     return createNoVerdict("failed", "the check's pattern cannot be matched in linear time, or is too large");
@@ -13,8 +18,29 @@ export async function checkPattern(
   const { createLinearPattern: linearPattern } = await import("../json-schema/linear-pattern.ts");
   const { createWork } = await import("../json-schema/work-meter.ts");
   try {
-    return passOrFail(key, linearPattern(pattern, createWork().meter).test(text) !== absent);
+    const matcher = linearPattern(pattern, createWork().meter);
+    return passOrFail(key, listReadings(result).some((text) => matcher.test(text)) !== absent);
   } catch {
     return createNoVerdict("failed", "matching the check's pattern takes too long for so long a result");
   }
+}
+
+/** Lists the texts that a result can be read as: JSON hides quotes and line ends, so the outputs are read without it, too. */
+function listReadings({ text, outputs }: VerifiedResult): string[] {
+  if (!outputs || isLastWords(text, outputs)) return [text];
+  const strings = listStrings(outputs).join("\n");
+  return [...new Set([text, JSON.stringify(outputs), strings === "" ? text : strings])];
+}
+
+/** True for the outputs of an agent that gave none: they hold its last words. */
+function isLastWords(text: string, outputs: Readonly<Record<string, unknown>>): boolean {
+  return outputs["text"] === text && Object.keys(outputs).length === 1;
+}
+
+/** Lists the names and texts in a value, whose depth is bounded. */
+function listStrings(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap((item) => listStrings(item));
+  return Object.entries(value).flatMap(([name, item]) => [name, ...listStrings(item)]);
 }

@@ -24,7 +24,7 @@ import { VERIFY_LIMITS } from "./verify-limits.ts";
 export interface VerifierDependencies extends Critics {
   /** Called with the first check that needs it. */
   readonly contract: () => Promise<OutputContract>;
-  /** The folder that an agent works in, as an absolute path. */
+  /** The folder that an agent works in where its result names none, as an absolute path. */
   readonly workspaceOf: (agent: AgentId) => string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -64,7 +64,10 @@ async function look(
     case "pattern":
       return checkPattern(check, request);
     case "file":
-      return checkFile(check, request, { path: dependencies.workspaceOf(result.agentId), signal });
+      return checkFile(check, request, {
+        path: result.folder ?? dependencies.workspaceOf(result.agentId),
+        signal,
+      });
     case "command":
       return checkCommand(check, request, { signal, clock: dependencies.clock, logger: dependencies.logger });
     case "model":

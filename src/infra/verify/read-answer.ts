@@ -14,13 +14,13 @@ export interface ProgramLine {
 
 /**
  * Reads the last line of a program's output, such as `{"criteria": [...], "confidence": 0.9}`; both members may be
- * missing.
+ * missing, and a line that is no JSON object states nothing. Returns `undefined` where one of them cannot be read.
  */
-export function readProgramLine(line: string): ProgramLine {
+export function readProgramLine(line: string): ProgramLine | undefined {
   const fields = fieldsOf(line);
   const criteria = fields && Object.hasOwn(fields, "criteria") ? readKeys(fields["criteria"]) : [];
   const confidence = fields && Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
-  if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return {};
+  if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return undefined;
   return { ...(criteria.length > 0 && { criteria }), ...(confidence !== undefined && { confidence }) };
 }
 

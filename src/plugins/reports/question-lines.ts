@@ -47,6 +47,18 @@ export function describeSubject({ stepId, stepName, cause }: QuestionSubject): s
 
 /** Describes why the question is asked, after a colon. */
 export function describeCause(question: AskedQuestion): string {
+  return listCauses(question).join("; ");
+}
+
+/** Lists why the question is asked, and what else people must know of the result that it is about: how its agent ran. */
+export function listCauses(question: AskedQuestion): string[] {
+  const reason = describeReason(question);
+  const { cause, differences = [] } = question;
+  const isOther = subjectOf(question) === "result" && cause !== "mismatch";
+  return isOther && differences.length > 0 ? [reason, describeMismatch(question)] : [reason];
+}
+
+function describeReason(question: AskedQuestion): string {
   switch (question.cause) {
     case "confidence":
       return describeConfidence(question);

@@ -104,12 +104,12 @@ export async function createQuestionReport(
 
 function createStepReport(
   { name, held: heldView, differences }: StepView,
-  { escalationId, cause }: QuestionView,
+  { escalationId }: QuestionView,
   isForOperator: boolean,
 ): Partial<QuestionReport> {
   return {
     ...(name !== undefined && { stepName: name }),
-    ...(cause === "mismatch" && differences && { differences }),
+    ...(differences && { differences }),
     ...(heldView?.escalationId === escalationId && createHeldReport(heldView, isForOperator)),
   };
 }

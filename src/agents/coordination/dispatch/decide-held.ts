@@ -21,6 +21,7 @@ import type { FactDraft } from "../contracts/run-event.ts";
 import type { Finding, Gate } from "../contracts/verification.ts";
 import { mustHold, mustHoldMismatch, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
 import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { listDifferences } from "../ledger/step-notes.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
@@ -68,7 +69,7 @@ export function draftHeldResult(
   const { gate, stepId, isolate } = step.spec;
   const stated = statedConfidenceOf(step, command);
   const isHeldByGate =
-    gate !== undefined && (mustHold(gate, stated) || mustHoldMismatch(gate, step.differences));
+    gate !== undefined && (mustHold(gate, stated) || mustHoldMismatch(gate, listDifferences(step)));
   if (!isHeldByGate && !isolate) return undefined;
   const { attempt, via, usage } = command;
   const { checks = [], verifyMs = BOUNDS.durationMsMax } = gateOfStep(step);
@@ -106,7 +107,7 @@ function draftImmediateRuling(
     failures: new Map(),
     // They limit what a finding asks for, and there is none yet.
     revisions: 0,
-    ...(step.differences && { differences: step.differences }),
+    differences: listDifferences(step),
   });
   return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, now })] : [];
 }
@@ -184,7 +185,8 @@ function addFinding(step: HeldStep, finding: Finding): HeldStep {
 
 /** Drafts what follows from the verdicts that have arrived so far. */
 function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochMs): FactDraft[] {
-  const { phase, spec, revisions = 0, differences = [] } = step;
+  const { phase, spec, revisions = 0 } = step;
+  const differences = listDifferences(step);
   const { stated, findings, failures } = phase;
   const verdict = ruleOnVerdicts(gateOfStep(step), { stated, findings, failures, revisions, differences });
   switch (verdict.outcome) {

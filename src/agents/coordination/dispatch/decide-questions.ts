@@ -12,6 +12,7 @@ import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
 import { isAboutResult } from "../ledger/evolve-questions.ts";
+import { findSameQuestion, listAgentQuestions } from "../ledger/open-questions.ts";
 import type { Escalation, OpenCoordination } from "../ledger/state.ts";
 import { draftForwarding, draftQuestion } from "./ask-people.ts";
 import { draftAnsweredConflict } from "./conflict-questions.ts";
@@ -29,10 +30,8 @@ type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
 export function askPeople(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
   const { askedBy, askedOf, stepId, kind, question, answerMs, hasDefault, openMax } = command;
-  const open = openAgentQuestions(state);
-  const same = open.find((one) => one.askedBy === askedBy && one.question?.sha256 === question.sha256);
-  if (same) return { kind: "replay", ...(stepId && { stepId }) };
-  if (open.length >= openMax || state.openQuestions.size >= BOUNDS.openQuestionsMax)
+  if (findSameQuestion(state, command)) return { kind: "replay", ...(stepId && { stepId }) };
+  if (listAgentQuestions(state).length >= openMax || state.openQuestions.size >= BOUNDS.openQuestionsMax)
     return refuse("TOO_MANY_QUESTIONS", "as many questions are open as there may be; wait for an answer");
   const draft = draftQuestion(
     state,
@@ -52,20 +51,14 @@ export function askPeople(state: OpenCoordination, command: AskPeople, now: Epoc
   return accept([draft], stepId);
 }
 
-function openAgentQuestions({ openQuestions, escalations }: OpenCoordination): Escalation[] {
-  return openQuestions
-    .keySeq()
-    .toArray()
-    .flatMap((escalationId) => escalations.get(escalationId) ?? [])
-    .filter(({ cause }) => cause === "agent");
-}
-
 export function answerEscalation(state: OpenCoordination, command: AnswerEscalation, now: EpochMs): Decision {
   const { type: _, ...payload } = command;
   const question = state.escalations.get(command.escalationId);
   if (!question) return refuse("UNKNOWN_QUESTION", `there is no question ${command.escalationId}`);
   const { answer, by } = command;
-  const refused = findAnswerRefusal(question, { answer, by, hasText: command.text !== undefined, now });
+  const planOwner = isPlanned(state) ? state.created.ownerSession : undefined;
+  const hasText = command.text !== undefined;
+  const refused = findAnswerRefusal(question, { answer, by, hasText, planOwner, now });
   if (refused) return draftRefusedAnswer(question, { given: payload, refused });
   const fact: FactDraft = { type: "escalation.answered", payload };
   const resolution = resolutionOf(question, command);
@@ -111,7 +104,7 @@ function describeRefusedAnswer(
     case "not_an_answer":
       return `the question takes ${(answers ?? []).join(", ")}; "answer" comes with a text, the others without`;
     case "same_session":
-      return "the session that the question is about may not answer it";
+      return "the session that the question is about, or whose plan it is, may not answer it";
     case "not_allowed":
       return "whoever answered may not answer this question";
   }

@@ -4,7 +4,7 @@
  */
 import type { Answerer, AnswerKind, AnswerRefusal } from "../contracts/escalation.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import type { EpochMs } from "../contracts/ids.ts";
+import type { EpochMs, SessionKey } from "../contracts/ids.ts";
 
 type AskedQuestion = Pick<
   FactPayloads["coordination.escalated"],
@@ -25,11 +25,14 @@ export function findAnswerRefusal(
     answer,
     by,
     hasText,
+    planOwner,
     now,
   }: {
     readonly answer: AnswerKind;
     readonly by: Answerer;
     readonly hasText: boolean;
+    /** The session whose plan the question belongs to. */
+    readonly planOwner?: SessionKey | undefined;
     readonly now: EpochMs;
   },
 ): AnswerRefusal | undefined {
@@ -38,8 +41,22 @@ export function findAnswerRefusal(
   const refusedAgent = by.kind === "agent" ? findAgentRefusal(question, by) : undefined;
   if (refusedAgent) return refusedAgent;
   if (!listAnswers(question).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
-  const isAsker = by.session !== undefined && by.session === question.askedBy;
-  return question.requireDifferentApprover && isAsker ? "same_session" : undefined;
+  return question.requireDifferentApprover && isOfSameSession(question, by, planOwner)
+    ? "same_session"
+    : undefined;
+}
+
+/**
+ * True for the session that the question is about, and for people in the session whose plan it is. The model of that
+ * session answers only what it was asked itself.
+ */
+function isOfSameSession(
+  { askedBy }: AskedQuestion,
+  { kind, session }: Answerer,
+  planOwner: SessionKey | undefined,
+): boolean {
+  if (session === undefined) return false;
+  return session === askedBy || (kind !== "agent" && session === planOwner);
 }
 
 /** Returns why what the model of a session answers does not count: it was not asked, or people are asked now. */

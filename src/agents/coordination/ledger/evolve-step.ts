@@ -4,6 +4,7 @@ import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { evolveHeld, type HeldEvent } from "./evolve-held.ts";
+import { listDifferences } from "./step-notes.ts";
 import {
   childOf,
   type EndedPhase,
@@ -96,11 +97,13 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
     withheldCount: _texts,
     observed: _observed,
     differences: _differences,
+    revisedDifferences: _revised,
     ...rest
   } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
     ...rest,
+    ...keepDifferences(step),
     ...(step.spec.planned && { begunAtMs }),
     phase: {
       status: "dispatched",
@@ -112,6 +115,14 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
       ...(gateway !== undefined && { gateway }),
     },
   };
+}
+
+/** A revised result builds on the work of the attempts before, so where they ran otherwise than they were asked still counts. */
+function keepDifferences(step: Step): Pick<Step, "revisedDifferences"> {
+  const { phase } = step;
+  if (phase.status !== "backoff" || !phase.revision) return {};
+  const revisedDifferences = listDifferences(step);
+  return revisedDifferences.length > 0 ? { revisedDifferences } : {};
 }
 
 function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowledged" }): Step {

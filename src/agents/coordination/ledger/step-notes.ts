@@ -1,4 +1,4 @@
-/** Owns: what is noted about the work of a step's child, beside the step's phase (`state.ts`). */
+/** Owns: what is noted about the work of a step's child, beside the step's phase (`state.ts`), and reading it. */
 import type { ChildDifference } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs } from "../contracts/ids.ts";
@@ -12,6 +12,8 @@ export interface StepNotes {
   readonly progress?: StepProgress;
   /** Where the child of the current attempt does not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
+  /** The differences of the attempts whose results the current attempt revises. */
+  readonly revisedDifferences?: readonly ChildDifference[];
   /** Withheld words of any attempt, because the same session may go on. */
   readonly withheld?: WithheldText;
   readonly withheldCount?: number;
@@ -21,6 +23,19 @@ export interface StepNotes {
   readonly suppressed?: number;
   /** Outcomes that came too late, as `attempt:outcome`. */
   readonly late?: readonly string[];
+}
+
+/**
+ * Lists where the children that made the current result did not run as they were asked: also those whose results it revises. Each
+ * difference is in it once.
+ */
+export function listDifferences({ revisedDifferences = [], differences = [] }: StepNotes): ChildDifference[] {
+  const all = [...revisedDifferences, ...differences];
+  return all.filter((one, place) => place === all.findIndex((other) => isSameDifference(one, other)));
+}
+
+function isSameDifference(one: ChildDifference, other: ChildDifference): boolean {
+  return one.field === other.field && one.asked === other.asked && one.ran === other.ran;
 }
 
 /** The newest text of the child that was kept back from its parent. */

@@ -33,6 +33,7 @@ export const PLAN_PROBLEMS = {
   NESTED_TOO_DEEP: "the plan comes from the child of a plan that comes from the child of a plan, and so on",
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
   NESTED_LATE: "the step that the submitting session worked on is over",
+  NESTED_SPAWN: "the submitting session was spawned by an agent of a plan that still runs",
   NESTED_BUDGET: "nothing is left of the budget of the plan around it",
   PRIVILEGE_UNENFORCEABLE: "what an agent may do is narrowed, and its calls cannot be seen",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",

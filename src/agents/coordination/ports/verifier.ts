@@ -12,6 +12,8 @@ export interface VerifiedResult {
   /** Who did the work, and where. */
   readonly agentId: AgentId;
   readonly childSessionKey?: SessionKey;
+  /** The folder in which it was done, as an absolute path. Absent: where its agent works otherwise. */
+  readonly folder?: string;
   /** The agent's task, where its text is kept. */
   readonly task?: string;
   /** The result as text: the agent's last words, or its outputs as JSON. */

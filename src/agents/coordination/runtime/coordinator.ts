@@ -292,10 +292,14 @@ function watchRuns(runs: RunLog, watch: (state: Coordination) => void): RunLog {
   };
 }
 
-/** A spawn has its place under the key of its first attempt, whichever attempt ends it: a result may have been revised. */
+/**
+ * A spawn has its place under the key of its first attempt, whichever attempt ends it: a result may have been revised. The
+ * child of a result that is held runs no more.
+ */
 function leaveGate(gate: SpawnGate, events: readonly RunEvent[]): void {
   for (const { type, runId, payload } of events) {
     if (
+      type === "result.held" ||
       type === "step.completed" ||
       type === "step.failed" ||
       type === "step.timed_out" ||

@@ -6,6 +6,7 @@ import { formatPrintable, shorten } from "../terminal/printable.ts";
 import type { HeldResult, QuestionReport } from "../../reports/question-report.ts";
 import {
   describeSubject,
+  listCauses,
   describeAnswers,
   describeCause,
   checkText,
@@ -54,9 +55,11 @@ function renderQuestionLines(question: QuestionReport, page: QuestionPage): stri
   const columns = Math.max(COLUMNS_MIN, drawing.columns);
   const renderLine = (value: string): string => `  ${shorten(text(value), columns - 2, unicode)}`;
   const age = formatDuration(Math.max(0, now - question.askedAtMs));
+  const [cause = "", ...moreCauses] = listCauses(question);
   return [
     `${paint.tone("strong", text(question.questionId))}  ${stateText(question, drawing)}`,
-    renderLine(`${describeSubject(question)}: ${describeCause(question)}`),
+    renderLine(`${describeSubject(question)}: ${cause}`),
+    ...moreCauses.map(renderLine),
     ...(question.checks ?? []).map((check) => renderLine(`check ${checkText(check)}`)),
     ...renderAsked(question, drawing).map((askedLine) => `  ${askedLine}`),
     ...(question.closed
@@ -158,7 +161,7 @@ function openEntries(question: QuestionReport): Entries {
   return [
     ["until", formatInstant(question.deadlineAtMs)],
     ["answers", describeAnswers(question.answers)],
-    ["not by", question.requireDifferentApprover ? "the session that it is about" : ""],
+    ["not by", question.requireDifferentApprover ? "the session that it is about, or whose plan it is" : ""],
     ["otherwise", describeExpiry(question)],
   ];
 }

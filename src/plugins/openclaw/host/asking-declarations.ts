@@ -57,7 +57,8 @@ export const ESCALATE = {
     kind: {
       type: "string",
       enum: ["approval", "clarification"],
-      description: "approval: yes or no. clarification: an answer in words. Default: clarification.",
+      description:
+        "approval: yes or no, without options. clarification: an answer in words, or one of the options. Default: clarification.",
     },
     options: {
       type: "array",

@@ -251,9 +251,11 @@ async function formatQuestionLine(question: QuestionReport): Promise<string> {
   const { formatInstant: instant } = await import("../../../agents/coordination/std/quantities.ts");
   const { questionId, answers, deadlineAtMs, asked: askedText, wordsWithheld } = question;
   const wrote = askedText ? ` It wrote: ${JSON.stringify(formatLine(askedText.question))}.` : "";
+  const offered = (askedText?.options ?? []).map((option) => JSON.stringify(formatLine(option))).join(", ");
+  const choice = offered === "" ? "" : ` It takes exactly one of ${formatLine(offered)}.`;
   const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
   const subject = formatLine(`${aboutText(question)}: ${causeText(question)}`);
-  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${subject}.${wrote}${withheld}`;
+  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${subject}.${wrote}${choice}${withheld}`;
 }
 
 function capitalize(text: string): string {

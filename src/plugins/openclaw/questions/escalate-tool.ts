@@ -26,6 +26,10 @@ const escalateParams = z
   .refine(({ to, kind }) => to === "people" || kind === "clarification", {
     message: "a clarification: only people approve, so leave `to` out to ask for an approval",
     path: ["kind"],
+  })
+  .refine(({ kind, options }) => kind === "clarification" || options === undefined, {
+    message: "no options: an approval is a yes or a no; ask for a clarification to have one of them chosen",
+    path: ["options"],
   });
 
 const ESCALATE_BOUNDS = { ...ENVELOPE_BOUNDS, charsMax: BOUNDS.questionCharsMax * (BOUNDS.optionsMax + 3) };

@@ -3,7 +3,8 @@
  * lane and the ledger their part of the path's budget.
  *
  * Fails closed: who is late, fails or cannot be told who would work says no. A spawn cannot wait for people, so that a confidence
- * below the operator's floor says no too.
+ * below the operator's floor says no too: that of the policy pack under which the spawn would be, and where the ledger cannot tell
+ * which one that is, the highest floor of all.
  */
 import type { StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
@@ -27,57 +28,80 @@ export async function findDenial(
   request: SpawnRequest | undefined,
   untilMs: number,
 ): Promise<string | undefined> {
-  const { hooks, config, logger } = runtime;
+  const { hooks, logger } = runtime;
   if (!hooks.hasAny("decide")) return undefined;
   if (!request) return "it names no session or agent that plugins could decide about";
-  const ruling = await ask(runtime, request, Math.min(untilMs - GRACE_MS, Date.now() + SPAWN_DECIDE_MS));
-  const reason = ruling && readDenial(config.gates, ruling);
-  if (reason !== undefined)
-    logger.info({ session: request.sourceSession, plugin: ruling?.plugin }, "a plugin denied a spawn");
-  return reason;
+  const denial = await ask(runtime, request, Math.min(untilMs - GRACE_MS, Date.now() + SPAWN_DECIDE_MS));
+  if (denial)
+    logger.info({ session: request.sourceSession, plugin: denial.plugin }, "a plugin denied a spawn");
+  return denial?.reason;
+}
+
+/** Why a spawn must not happen, and whose plugin says so. */
+interface Denial {
+  readonly plugin: string;
+  readonly reason: string;
 }
 
 async function ask(
   runtime: SharedRuntime,
   request: SpawnRequest,
   untilMs: number,
-): Promise<DecisionRuling | undefined> {
+): Promise<Denial | undefined> {
   try {
     // Work that it begins, such as opening the ledger, goes on when the call is over.
     const deciding = runOutsideCalls(() => decide(runtime, request, untilMs));
     return await runWithinBudget(deciding, untilMs - Date.now() + GRACE_MS);
   } catch {
-    return {
-      action: "deny",
-      plugin: "",
-      reason: "the plugins that decide about spawns did not answer in time",
-    };
+    return { plugin: "", reason: "the plugins that decide about spawns did not answer in time" };
   }
 }
 
 async function decide(
   runtime: SharedRuntime,
-  { sourceSession, spawn: { agentId, runner } }: SpawnRequest,
+  request: SpawnRequest,
   untilMs: number,
-): Promise<DecisionRuling | undefined> {
-  const place = await placeOf(runtime, sourceSession);
-  const decision: SpawnDecision = { kind: "spawn", agentId, sourceSession, runner, ...place };
-  return runtime.hooks.decide(decision, untilMs);
+): Promise<Denial | undefined> {
+  const {
+    sourceSession,
+    spawn: { agentId, runner },
+  } = request;
+  const place = await findPlace(runtime, request);
+  const decision: SpawnDecision = { kind: "spawn", agentId, sourceSession, runner, ...place.described };
+  const ruling = await runtime.hooks.decide(decision, untilMs);
+  return ruling && readDenial(place.gates, ruling);
 }
 
-/** Returns where in a coordination the spawn would be; empty when it would open one, or the ledger cannot tell. */
-async function placeOf(
+type GatesConfig = SharedRuntime["gateRules"][number];
+
+/** Where in a coordination the spawn would be. */
+interface SpawnPlace {
+  /** The words for plugins; empty where the ledger cannot tell. */
+  readonly described: Partial<SpawnDecision>;
+  /** The rules that may hold there: one, or all where the ledger cannot tell. */
+  readonly gates: readonly GatesConfig[];
+}
+
+async function findPlace(
   runtime: SharedRuntime,
-  sourceSession: SpawnRequest["sourceSession"],
-): Promise<Partial<SpawnDecision>> {
+  { sourceSession: session, sourceAgent: agent }: SpawnRequest,
+): Promise<SpawnPlace> {
+  const { config, policies, gateRules } = runtime;
   try {
     const coordinator = await runtime.coordinator();
-    const envelope = await coordinator.envelopeForChild(sourceSession);
-    if (!envelope) return { depth: 1 };
+    const envelope = await coordinator.envelopeForChild(session);
+    const chosen = policies?.choose({ agent, session });
+    if (!envelope) return { described: { depth: 1 }, gates: [(chosen ?? config).gates] };
     const { coordinationId, stepId } = envelope;
-    return { coordinationId, depth: 1 + depthOf(await coordinator.view(coordinationId), stepId) };
+    const view = await coordinator.view(coordinationId);
+    // A spawn after the end opens a coordination of the session's own.
+    const rules = view?.endedAtMs === undefined ? policies?.find(view?.policy) : chosen;
+    return {
+      described: { coordinationId, depth: 1 + depthOf(view, stepId) },
+      gates: [(rules ?? config).gates],
+    };
   } catch {
-    return {};
+    return { described: {}, gates: gateRules };
   }
 }
 
@@ -92,10 +116,11 @@ function depthOf(view: View, stepId: StepId): number {
   return depth;
 }
 
-function readDenial(gates: SharedRuntime["config"]["gates"], ruling: DecisionRuling): string | undefined {
-  if (ruling.action === "deny") return ruling.reason;
+function readDenial(gates: readonly GatesConfig[], ruling: DecisionRuling): Denial | undefined {
+  if (ruling.action === "deny") return ruling;
   const { plugin, confidence } = ruling;
-  const doubt = findDoubt(gates, confidence);
-  if (!doubt) return undefined;
-  return `the plugin ${plugin} is not sure enough of it (${confidence}, and the operator's floor is ${doubt.floor / 10_000}), and a spawn cannot wait for people; put the work into a plan (coordination_plan), which can, or do something else`;
+  const floors = gates.flatMap((rules) => findDoubt(rules, confidence)?.floor ?? []);
+  if (floors.length === 0) return undefined;
+  const reason = `the plugin ${plugin} is not sure enough of it (${confidence}, and the operator's floor is ${Math.max(...floors) / 10_000}), and a spawn cannot wait for people; put the work into a plan (coordination_plan), which can, or do something else`;
+  return { plugin, reason };
 }

@@ -6,6 +6,7 @@
  */
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
+import { isAgentListed } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
 import { explainUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
+import { readRulesInForce, type RulesInForce } from "../runtime-access/rules-in-force.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { findRepetition } from "./forgotten-children.ts";
@@ -95,7 +97,7 @@ async function ruleOnSpawn(
   try {
     return await use(async (runtime) => {
       reading = readSpawnCall(callOf(runtime, event, ctx));
-      if (!isCoordinated(runtime, ctx))
+      if (!isCoordinated(runtime.config, ctx))
         return refuseUnrecorded(runtime, reading, "this agent's spawns are not coordinated");
       const unheld = await findUnheld(runtime, reading, isHeld);
       if (unheld !== undefined) return createRefusal("spawn", unheld);
@@ -107,11 +109,27 @@ async function ruleOnSpawn(
         : createRefusal("spawn", denial);
     }, untilMs - Date.now());
   } catch (error) {
-    const answer = refuseUnheld({ event, ctx }, reading) ?? continueOrRefuse(api, error, "spawn");
+    const answer = await answerUnrecorded(api, { event, ctx, reading, error });
     early.kind = answer ? "refused" : "goes on";
     if (!answer) expectSettling(callKey(ctx.sessionKey ?? "", event.runId, event.toolCallId));
     return answer;
   }
+}
+
+interface UnrecordedSpawn extends SpawnCalled {
+  /** Absent where the runtime could not be entered. */
+  readonly reading: SpawnReading | undefined;
+  readonly error: unknown;
+}
+
+/** Answers a spawn that could not be recorded. That of an agent which is not to be coordinated is no failure. */
+async function answerUnrecorded(
+  api: OpenClawPluginApi,
+  { event, ctx, reading, error }: UnrecordedSpawn,
+): Promise<BeforeResult> {
+  const unheld = refuseUnheld({ event, ctx }, reading);
+  if (unheld || !isCoordinated(readRulesInForce(api), ctx)) return unheld;
+  return continueOrRefuse(api, error, "spawn");
 }
 
 /** The ledger may still take a spawn that goes on: the hook behind it takes the mark away, and with it the place to wait for it. */
@@ -169,7 +187,7 @@ function refuseUnheld({ event, ctx }: SpawnCalled, read: SpawnReading | undefine
   const runtime = findRuntime();
   if (!runtime) return undefined;
   const reading = read ?? readSpawnCall(callOf(runtime, event, ctx));
-  const ungateable = isCoordinated(runtime, ctx) ? refuseTarget(runtime, reading.target) : undefined;
+  const ungateable = isCoordinated(runtime.config, ctx) ? refuseTarget(runtime, reading.target) : undefined;
   return ungateable ?? refuseUnrecorded(runtime, reading, "it could not be recorded");
 }
 
@@ -179,8 +197,11 @@ function refuseTarget(runtime: SharedRuntime, target: SpawnReading["target"]): B
   return reason === undefined ? undefined : createRefusal("spawn", reason);
 }
 
-function isCoordinated({ config: { agents } }: SharedRuntime, { agentId }: BeforeContext): boolean {
-  return !agents || agents.some((agent) => agent === agentId);
+function isCoordinated(
+  { agents }: Pick<RulesInForce, "agents">,
+  { agentId }: Pick<BeforeContext, "agentId">,
+): boolean {
+  return !agents || (agentId !== undefined && isAgentListed(agents, agentId));
 }
 
 interface Admitting {

@@ -29,6 +29,7 @@ import type { ContentInput } from "../../../agents/coordination/ports/content-st
 import { privilegeSchema, type Privilege } from "../../../agents/coordination/contracts/privilege.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
+import { readHostParam, readHostTextParam } from "../runtime-access/host-param.ts";
 
 export interface SpawnCall {
   readonly params: Readonly<Record<string, unknown>>;
@@ -73,7 +74,8 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
   if (!sourceSession || !sourceAgent || !target)
     return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
   const { askedPrivilege, privilegeProblem, rest } = readCoordinationParam(call.params["coordination"]);
-  const problems = problemsOf(call.params, rest, namedTarget !== undefined);
+  const isTargetValid = namedTarget !== undefined && isTextOrAbsent(readHostParam(call.params, "agentId"));
+  const problems = problemsOf(call.params, rest, isTargetValid);
   const source = { sourceSession, sourceAgent };
   return {
     kind: "spawn",
@@ -89,6 +91,10 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
 function readAgentId(spelling: unknown): AgentId | undefined {
   const read = agentIdSchema.safeParse(spelling).data;
   return read === undefined ? undefined : parseHostAgentId(read);
+}
+
+function isTextOrAbsent(value: unknown): boolean {
+  return value == null || typeof value === "string";
 }
 
 interface CoordinationParam {
@@ -135,7 +141,8 @@ interface ReadNames {
 
 function requestOf(call: SpawnCall, { source, target, problems, askedPrivilege }: ReadNames): SpawnRequest {
   const { params, trace } = call;
-  const task = typeof params["task"] === "string" ? params["task"] : "";
+  // The host knows the task by the trimmed text, by which a spawn without an answer is found again.
+  const task = readHostTextParam(params, "task") ?? "";
   return {
     ...source,
     ...(trace?.traceId && { traceId: cutId(trace.traceId) }),
@@ -149,12 +156,10 @@ function requestOf(call: SpawnCall, { source, target, problems, askedPrivilege }
   };
 }
 
-/** Names the target of a spawn. For the host an empty name is none. */
-function nameOfTarget({ params, acpDefaultAgent }: SpawnCall): unknown {
-  const agentId = params["agentId"];
-  const isNamed = typeof agentId === "string" ? agentId.trim() !== "" : agentId != null;
-  if (isNamed) return agentId;
-  return runnerOf(params) === "acp" ? acpDefaultAgent?.() : undefined;
+/** Names the target of a spawn. */
+function nameOfTarget({ params, acpDefaultAgent }: SpawnCall): string | undefined {
+  const agentId = readHostTextParam(params, "agentId");
+  return agentId ?? (runnerOf(params) === "acp" ? acpDefaultAgent?.() : undefined);
 }
 
 function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
@@ -164,7 +169,7 @@ function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
 function spawnOf(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
   const { params } = call;
   const name = nameOf(params);
-  const timeoutMs = timeoutOf(params["runTimeoutSeconds"]);
+  const timeoutMs = timeoutOf(readHostParam(params, "runTimeoutSeconds"));
   const requested = readRequested(call);
   return {
     ...(name && { name }),
@@ -197,7 +202,7 @@ function readText(value: unknown): string | undefined {
 /** `envelope`: the parameter `coordination` without the bounds on the child. */
 function problemsOf(params: SpawnCall["params"], envelope: unknown, targetIsValid: boolean): InputProblem[] {
   const problems: InputProblem[] = [];
-  if (typeof params["task"] !== "string" || params["task"] === "")
+  if (readHostTextParam(params, "task") === undefined)
     problems.push({ code: "PARAMS_MALFORMED", path: "task" });
   if (!targetIsValid) problems.push({ code: "PARAMS_MALFORMED", path: "agentId" });
   if (envelope === undefined || isAgain(envelope)) return problems;

@@ -1,15 +1,15 @@
 /** Owns: which session a message goes to. */
-import { readParam } from "./param.ts";
+import { readHostTextParam } from "../runtime-access/host-param.ts";
 import { createResourceTarget } from "./resource-target.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
 /** The host takes an agent's main session where no other is named, and looks labels and session ids up itself. */
 export function readSessionsSendCall(call: ToolCall): ToolReading {
   const { params } = call;
-  const key = readNamedParam(params, "sessionKey", "session_key");
+  const key = readHostTextParam(params, "sessionKey");
   if (key !== undefined) return sendTo(keyOf(key, call));
-  if (readNamedParam(params, "label", "label") !== undefined) return UNREADABLE;
-  const agent = readNamedParam(params, "agentId", "agent_id");
+  if (readHostTextParam(params, "label") !== undefined) return UNREADABLE;
+  const agent = readHostTextParam(params, "agentId");
   return sendTo(
     agent !== undefined && AGENT_ID.test(agent) ? formatMainSession(agent, call.mainKey) : undefined,
   );
@@ -37,10 +37,4 @@ export function normalizeSessionName(key: string): string | undefined {
 function sendTo(key: string | undefined): ToolReading {
   const target = key === undefined ? undefined : createResourceTarget(`session:${key}`);
   return target ? { targets: [target], reads: [] } : UNREADABLE;
-}
-
-/** The host's tools take both spellings, and a blank one for none. */
-function readNamedParam(params: unknown, name: string, otherName: string): string | undefined {
-  const value = readParam(params, name) ?? readParam(params, otherName);
-  return typeof value === "string" ? value.trim() || undefined : undefined;
 }

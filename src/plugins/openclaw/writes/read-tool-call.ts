@@ -5,7 +5,7 @@
  * 2. Parameters are a model's words: whatever they are, this answers, in bounded time, and does not throw.
  * 3. A change that cannot be told is said to be one, never left out.
  */
-import type { ConflictsConfig, HOST_TOOLS } from "../../../agents/coordination/contracts/config/config.ts";
+import type { HOST_TOOLS } from "../../../agents/coordination/contracts/config/config.ts";
 import { readConfiguredCall } from "./read-configured-call.ts";
 import { readEditCall, readNodesCall, readPatchCall, readReadCall, readWriteCall } from "./read-file-call.ts";
 import { readSessionsSendCall } from "./read-session-call.ts";
@@ -33,11 +33,13 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>(
 /** Whatever they are called with, they may change anything. */
 const SHELLS = new Set(["exec", "bash", "process", "terminal"]);
 
-export function isWatched({
-  tool,
-  config,
-  extractors,
-}: Pick<ToolCall, "tool" | "config" | "extractors">): boolean {
+/** A tool, and the places where watching it may be asked for. */
+interface NamedTool extends Pick<ToolCall, "tool" | "extractors"> {
+  readonly config: { readonly tools: object };
+}
+
+/** True when calls of a tool are read. */
+export function isWatched({ tool, config, extractors }: NamedTool): boolean {
   return READERS.has(tool) || hasEntry(config, tool) || extractors(tool).length > 0;
 }
 
@@ -68,6 +70,6 @@ function readOwn(call: ToolCall): ToolReading | undefined {
   return entry && readConfiguredCall(entry, call);
 }
 
-function hasEntry({ tools }: ConflictsConfig, tool: string): boolean {
+function hasEntry({ tools }: NamedTool["config"], tool: string): boolean {
   return Object.hasOwn(tools, tool);
 }

@@ -10,6 +10,7 @@ import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/run
 import { beginChange, endChange, holdEndUntil } from "../runtime-access/keep-back.ts";
 import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
+import { readRulesInForce } from "../runtime-access/rules-in-force.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "./extractor-registry.ts";
 import { isWatched, readToolCall } from "./read-tool-call.ts";
@@ -37,7 +38,7 @@ export interface WriteHandlers {
 export function createWriteHandlers(dependencies: WriteHandlerDependencies): WriteHandlers {
   return {
     beforeCall: async (event, ctx, hookBeganAtMs): Promise<BeforeResult> => {
-      if (!mayConcern(event.toolName)) return undefined;
+      if (!mayConcern(dependencies.api, event.toolName)) return undefined;
       try {
         return await dependencies.use((runtime) =>
           ruleOn(dependencies, runtime, { event, ctx, hookBeganAtMs }),
@@ -64,13 +65,12 @@ export function createWriteHandlers(dependencies: WriteHandlerDependencies): Wri
 }
 
 /**
- * True when a call may change what somebody holds. This runs at every tool call, and before the runtime exists
- * nobody takes part.
+ * True when a call may change what somebody holds. This runs at every tool call. Before the runtime exists nobody takes part; where
+ * it cannot be made that is not known, and a strict operator has such calls refused.
  */
-function mayConcern(tool: string): boolean {
-  const runtime = findRuntime();
-  if (!runtime) return false;
-  const config = runtime.config.conflicts;
+function mayConcern(api: OpenClawPluginApi, tool: string): boolean {
+  const { strict, conflicts: config } = readRulesInForce(api);
+  if (!findRuntime() && !strict) return false;
   return config.enabled && isWatched({ tool, config, extractors: extractorsOf });
 }
 

@@ -6,6 +6,7 @@ import { ruleOnVerdicts } from "../../gates/verifier-gate.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { findHeldStep, gateOfStep } from "../decide-held.ts";
 import type { Capacity } from "./capacity.ts";
+import { isFollowed } from "./followed-steps.ts";
 
 /** The turn of a notice passes to the next one on its channel after this long, delivered or not. */
 export const NOTICE_TURN_MS = 30_000;
@@ -125,13 +126,13 @@ function planNotices(state: OpenCoordination, now: EpochMs, { hasHadTurn }: Capa
 
 /**
  * Returns the messages that can be delivered now. A child that a model spawned is told only when its own work is over: a turn of ours
- * in the middle would replace its run in the host's records. The run of a planned step is followed by its key, so it can be told at once.
+ * in the middle would replace its run in the host's records. A run that is followed by its key can be told at once: it may wait for it.
  */
 function listTellable({ tellings: open, children, steps }: OpenCoordination): string[] {
   const isAtWork = (session: SessionKey): boolean => {
     const stepId = children.get(session);
     const step = stepId && steps.get(stepId);
-    if (!step || step.spec.planned) return false;
+    if (!step || isFollowed(step)) return false;
     return step.phase.status === "dispatched" || step.phase.status === "running";
   };
   return open

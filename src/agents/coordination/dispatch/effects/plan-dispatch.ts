@@ -15,6 +15,7 @@ import {
   type RunStep,
 } from "./plan-effects.ts";
 import type { Capacity, EndCoordination } from "./capacity.ts";
+import { isContinuedByUs } from "./followed-steps.ts";
 
 export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | GateEffect | PlanEffect;
 
@@ -125,15 +126,6 @@ function planContinuations(state: OpenCoordination, now: EpochMs, capacity: Capa
       return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
     })
     .filter(({ effectId }) => !capacity.isUnderway(effectId));
-}
-
-/** True for a spawn whose later attempts we start and follow ourselves (D2). */
-export function isContinuedByUs({ spec, phase, revisions = 0 }: Step): boolean {
-  if (spec.planned || revisions === 0) return false;
-  return (
-    phase.status === "backoff" ||
-    ((phase.status === "dispatched" || phase.status === "running") && phase.attempt > 1)
-  );
 }
 
 /** True when time alone moves the step on. A held result has the deadlines of its gate; nothing is continued while people are asked. */

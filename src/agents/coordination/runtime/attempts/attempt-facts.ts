@@ -1,6 +1,5 @@
 /** Owns: what is to be known of an attempt before the host's word about it counts. */
 import { stepError, type StepError } from "../../contracts/fact-fields.ts";
-import type { SessionKey } from "../../contracts/ids.ts";
 import type { Observation } from "../../contracts/observation.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
@@ -34,14 +33,19 @@ export function explainElsewhere({ settings }: RuntimeDependencies, { phase }: S
   return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
 }
 
-/** True when a session asked people and has not been told the answer yet. */
+/**
+ * True when the session of an attempt asked people and has not been told the answer yet. A question that was open before the
+ * attempt began holds up nothing: the agent went on without its answer.
+ */
 export function hasAsked(
   { openQuestions, escalations, tellings }: OpenCoordination,
-  session: SessionKey,
+  { childSessionKey: session, dispatchedAtMs }: Attempt,
 ): boolean {
   const isAsked = openQuestions.keySeq().some((id) => {
     const question = escalations.get(id);
-    return question?.cause === "agent" && question.askedBy === session;
+    return (
+      question?.cause === "agent" && question.askedBy === session && question.askedAtMs >= dispatchedAtMs
+    );
   });
   return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
 }

@@ -322,7 +322,7 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
     await acknowledge(drive, seen);
     return;
   }
-  if (await isWaitingForPeople(drive, now)) return;
+  if (await isWaitingForPeople(drive)) return;
   const submitting = { ...drive, session: now.attempt.childSessionKey };
   if (seen.outcome !== "completed") await cancelNested(drive.dependencies, submitting);
   const nested = await findNestedPlan(drive.dependencies, submitting);
@@ -339,9 +339,11 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
  * True when the agent of the attempt asked people and has not been told yet: it goes on with the answer, in its
  * session.
  */
-async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
-  if (!hasAsked(state, attempt.childSessionKey)) return false;
-  drive.dependencies.giveBack(drive.runId, step.spec.stepId);
+async function isWaitingForPeople(drive: Drive): Promise<boolean> {
+  // It may have asked while its end was waited for.
+  const now = await readCurrentAttempt(drive);
+  if (!now || !hasAsked(now.state, now.attempt)) return false;
+  drive.dependencies.giveBack(drive.runId, drive.stepId);
   await waitFor(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
   return true;
 }

@@ -24,6 +24,8 @@ export interface SubmittingAttempt {
 export interface NestedPlan {
   readonly coordinationId: CoordinationId;
   readonly isOpen: boolean;
+  /** It was ended with the attempt, so that nobody told its child how it went. */
+  readonly isCutOff: boolean;
   /** The child's answer when it was told the result. */
   readonly reply?: string;
   /** The sum of what the plans used that the child submitted before. */
@@ -45,6 +47,7 @@ export async function findNestedPlan(
   return {
     coordinationId: state.coordinationId,
     isOpen: state.kind === "open",
+    isCutOff: state.cancelledBy === "parent",
     usedBefore: spentFromUsage(state.created.parent?.usedBefore),
     used: state.plan.spent,
     mayUse: computeMostUse(state, state.plan),

@@ -14,10 +14,10 @@ import {
   type CloseReview,
   type Effect,
   type StopObserved,
-  isContinuedByUs,
   mustStopObserved,
 } from "../../dispatch/effects/plan-dispatch.ts";
 import type { EndCoordination } from "../../dispatch/effects/capacity.ts";
+import { isContinuedByUs } from "../../dispatch/effects/followed-steps.ts";
 import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
@@ -26,7 +26,9 @@ import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
+import { cancelNested, type SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
+import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import type { MergeDependencies } from "../worktrees/merge-worktree.ts";
 
 /** A host that has not answered by then has not answered. */
@@ -96,12 +98,13 @@ async function stopObserved(
   { stepId, attempt }: StopObserved,
 ): Promise<void> {
   const state = await dependencies.runs.findOnDisk(coordinationId, (current) =>
-    isToStop(current, { stepId, attempt }) ? current : undefined,
+    current.kind === "open" && isToStop(current, { stepId, attempt }) ? current : undefined,
   );
   if (!state) return;
   const query = queryFor(state, stepId, new Set());
   if (!query?.childSessionKey) return;
-  const cancelled = await stopChild(dependencies, state, { stepId, query });
+  const child = { runId: coordinationId, stepId, attempt, session: query.childSessionKey };
+  const cancelled = await stopChild(dependencies, state, { child, query });
   if (dependencies.stopping.aborted) return;
   const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
   const error = stepError("child_cancelled", sentence);
@@ -111,27 +114,30 @@ async function stopObserved(
   dependencies.watch(submitted.state);
 }
 
-/** A child that we continued is ours to stop; any other is the host's. */
+/** A child that we continued is ours to stop; any other is the host's. The plan that it submitted ends with it. */
 async function stopChild(
   dependencies: EffectDependencies,
-  state: Coordination,
-  { stepId, query }: { readonly stepId: StepId; readonly query: SpawnQuery },
+  state: OpenCoordination,
+  { child, query }: { readonly child: SubmittingAttempt; readonly query: SpawnQuery },
 ): Promise<Cancellation> {
-  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
-  const continued =
-    state.kind === "open" && step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
-  if (!continued) return answerOf(dependencies, () => dependencies.runner.stop(query), "unreachable");
-  await dependencies.halt(continued.idempotencyKey);
-  return answerOf(dependencies, () => dependencies.runners.subagent.cancel(continued), "unreachable");
+  const step = state.steps.get(child.stepId);
+  const continued = step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
+  if (continued) await dependencies.halt(continued.idempotencyKey);
+  await cancelNested(dependencies, child);
+  const stop = (): Promise<Cancellation> =>
+    continued ? dependencies.runners.subagent.cancel(continued) : dependencies.runner.stop(query);
+  const cancelled = await answerOf(dependencies, stop, "unreachable");
+  // Until then the child could submit another.
+  await cancelNested(dependencies, child);
+  return cancelled;
 }
 
 function isToStop(
-  state: Coordination,
+  state: OpenCoordination,
   { stepId, attempt }: Pick<StopObserved, "stepId" | "attempt">,
 ): boolean {
-  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
-  if (state.kind !== "open" || step?.phase.attempt !== attempt) return false;
-  return mustStopObserved(state, step);
+  const step = state.steps.get(stepId);
+  return step?.phase.attempt === attempt && mustStopObserved(state, step);
 }
 
 /** The host's answer becomes facts; a child that is found again gets its envelope again. */
@@ -192,15 +198,25 @@ async function submitSeen(
   { coordinationId, stepId, attempt, away }: Asking,
   seen: Observation,
 ): Promise<Submitted | undefined> {
+  // The child's last words decide what becomes of it, also where its end could not be recorded when the host told it.
+  const isKept = seen.kind !== "ended" || (await dependencies.withheld.keepAgain(seen.childSessionKey));
   const latest = await dependencies.runs.state(coordinationId);
   const commands = ruleOnObservation(latest, { stepId, attempt, now: dependencies.clock.now(), away }, seen);
   if (commands.length === 0) return undefined;
-  const submitted = await dependencies.runs.submit(coordinationId, commands);
+  const session = "childSessionKey" in seen ? seen.childSessionKey : findChildSession(latest, stepId);
+  const child = session && { runId: coordinationId, stepId, attempt, session };
+  const prepared = child ? await prepareSpawnEnd(dependencies, child, { commands, isKept }) : commands;
+  const submitted = await dependencies.runs.submit(coordinationId, prepared);
   dependencies.logger.info(
     { runId: coordinationId, stepId, seen: seen.kind, result: submitted.kind },
     "reconciled with the host",
   );
   return submitted;
+}
+
+function findChildSession(state: Coordination, stepId: StepId): SessionKey | undefined {
+  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  return step && childOf(step.phase)?.childSessionKey;
 }
 
 /**

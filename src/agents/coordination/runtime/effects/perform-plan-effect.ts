@@ -18,10 +18,16 @@ import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import { observeAttempt } from "../attempts/attempt-facts.ts";
+import { hasAsked, observeAttempt } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
-import { cancelNested, type SubmittingAttempt } from "../attempts/nested-plans.ts";
+import {
+  cancelNested,
+  findNestedPlan,
+  withNested,
+  type NestedPlan,
+  type SubmittingAttempt,
+} from "../attempts/nested-plans.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
@@ -87,7 +93,11 @@ interface Ended {
   readonly step: Step;
 }
 
-/** A child that ended before it could be stopped has done its work. */
+interface Stopped extends Ended {
+  readonly running: Attempt;
+}
+
+/** A child that ended before it could be stopped has done its work, unless it had only begun to wait. */
 async function stopStep(
   dependencies: EffectDependencies,
   planned: PlannedCoordination,
@@ -99,13 +109,14 @@ async function stopStep(
   if (!due) return;
   const { state, step, running } = due;
   await dependencies.halt(running.idempotencyKey);
-  await cancelNested(dependencies, describeSubmitting(state, effect, running));
+  const submitting = describeSubmitting(state, effect, running);
+  await cancelNested(dependencies, submitting);
   const cancelled = await cancel(dependencies, running, chooseRunner(dependencies, step.spec));
   // Until then the child could submit another.
-  const ending = await cancelNested(dependencies, describeSubmitting(state, effect, running));
+  const ending = await cancelNested(dependencies, submitting);
   if (dependencies.stopping.aborted) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
-  if (mayBeDone && (await hasCompleted(dependencies, { state, step }, running))) return;
+  if (mayBeDone && (await hasCompleted(dependencies, due, submitting))) return;
   const error = stepError("child_cancelled", describeCancellation(cancelled));
   const { stepId, attempt } = effect;
   await submit(dependencies, state, [
@@ -125,7 +136,7 @@ function findAttemptToStop(
   { clock }: EffectDependencies,
   state: Coordination,
   { stepId, attempt }: StopStep,
-): (Ended & { readonly running: Attempt }) | undefined {
+): Stopped | undefined {
   if (state.kind !== "open" || !isPlanned(state)) return undefined;
   const step = state.plan.running.has(stepId) ? state.steps.get(stepId) : undefined;
   if (step?.phase.attempt !== attempt || !mustStop(state, step, clock.now())) return undefined;
@@ -136,19 +147,25 @@ function findAttemptToStop(
 /** Asks, and records it if so. */
 async function hasCompleted(
   dependencies: EffectDependencies,
-  stopped: Ended,
-  attempt: Attempt,
+  stopped: Stopped,
+  submitting: SubmittingAttempt,
 ): Promise<boolean> {
   const runner = chooseRunner(dependencies, stopped.step.spec);
-  const seen = await observeAttempt({ ...dependencies, signal: dependencies.stopping }, { runner, attempt });
+  const waiting = { ...dependencies, signal: dependencies.stopping };
+  const seen = await observeAttempt(waiting, { runner, attempt: stopped.running });
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
-  const { commands, contents } = await outcomeOf(
-    dependencies,
-    await readReportedState(dependencies, stopped),
-    seen,
-  );
+  const reported = await readReportedState(dependencies, stopped);
+  const nested = await findNestedPlan(dependencies, submitting);
+  if (isWaiting(nested) || hasAsked(reported.state, stopped.running)) return false;
+  const ending = nested ? withNested(seen, nested) : seen;
+  const { commands, contents } = await outcomeOf(dependencies, reported, ending);
   await dependencies.runs.submit(stopped.state.coordinationId, commands, contents);
   return true;
+}
+
+/** True when the child ended its turn to wait for its plan. */
+function isWaiting(nested: NestedPlan | undefined): boolean {
+  return nested !== undefined && (nested.isOpen || nested.isCutOff);
 }
 
 /** The agent may have reported while it was stopped. */

@@ -1,4 +1,5 @@
-/** Owns: what a held result says, from the texts that the log names. */
+/** Owns: what a held result says, and where it was made, from the log and the texts that it names. */
+import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import type { ContentReader, ContentSource } from "../../ports/content-store.ts";
 import type { VerifiedResult } from "../../ports/verifier.ts";
@@ -6,7 +7,7 @@ import type { VerifiedResult } from "../../ports/verifier.ts";
 /** `task`: what a plan says; that of a spawn is kept as content. `undefined` where a text that the log names is not kept any more. */
 export async function readHeldResult(
   { content }: ContentSource,
-  { coordinationId }: OpenCoordination,
+  state: OpenCoordination,
   {
     step,
     task: plannedTask,
@@ -18,17 +19,25 @@ export async function readHeldResult(
   const words = await readWords(content, step);
   if (!words) return undefined;
   const task = plannedTask ?? (await content.get(spec.input.sha256));
+  const folder = findFolder(state, step);
   return {
-    coordinationId,
+    coordinationId: state.coordinationId,
     stepId: spec.stepId,
     attempt: phase.attempt,
     target: phase.target,
     agentId: spec.agentId,
     ...(session && { childSessionKey: session }),
+    ...(folder !== undefined && { folder }),
     ...(task !== undefined && { task }),
     ...words,
     ...(confidence !== undefined && { confidence: confidence / 10_000 }),
   };
+}
+
+/** Finds where the attempt worked: in its worktree, else where the host says that its child ran, or was asked to. */
+function findFolder({ worktrees }: OpenCoordination, { spec, phase, observed }: Step): string | undefined {
+  const worktree = worktrees.get(worktreeKeyOf(spec.stepId, phase.attempt));
+  return worktree?.opened?.folder ?? observed?.ran.folder ?? spec.requested?.folder;
 }
 
 type ResultWords = Pick<VerifiedResult, "text" | "outputs">;

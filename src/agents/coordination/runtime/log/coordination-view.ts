@@ -43,6 +43,7 @@ import {
   type KnownCoordination,
 } from "../../ledger/state.ts";
 import { listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
+import { listDifferences } from "../../ledger/step-notes.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { LogReader, ReferenceFinder } from "../../ports/ledger-store.ts";
@@ -136,7 +137,7 @@ export interface StepOutline {
   readonly requested?: ChildRequest;
   /** The child that really ran in the newest attempt, as the host told it. */
   readonly ran?: ChildRun;
-  /** Where the child of the newest attempt did not run as it was asked. */
+  /** Where the child of the newest attempt, or of one whose result that revises, did not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
 }
 
@@ -310,15 +311,14 @@ function viewProgress(step: Step): Pick<StepView, "progress"> {
   };
 }
 
-function viewTruth({
-  spec: { requested },
-  observed,
-  differences,
-}: Step): Pick<StepView, "requested" | "ran" | "differences"> {
+function viewTruth(step: Step): Pick<StepView, "requested" | "ran" | "differences"> {
+  const { spec, observed } = step;
+  const { requested } = spec;
+  const differences = listDifferences(step);
   return {
     ...(requested && { requested }),
     ...(observed && { ran: observed.ran }),
-    ...(differences && { differences }),
+    ...(differences.length > 0 && { differences }),
   };
 }
 

@@ -24,7 +24,12 @@ export type PlanPlace =
 export async function placeOf(dependencies: NestedDependencies, graph: StepGraph): Promise<PlanPlace> {
   const around = await stepAround(dependencies, graph.ownerSession);
   if (!around) return { kind: "alone" };
-  const { state, step, isAtWork } = around;
+  const { state, step, isAtWork, isSpawnedInPlan } = around;
+  if (isSpawnedInPlan)
+    return createNowhere(
+      "NESTED_SPAWN",
+      "a subagent that was spawned inside of a plan can submit no plan, because its spawn would not wait for it; do the work in this session, or let the step's own agent submit the plan",
+    );
   if (!isAtWork)
     return step.spec.planned
       ? createNowhere(
@@ -79,6 +84,8 @@ interface Around {
   readonly step: Step;
   /** The session works on the newest attempt, which is not over. */
   readonly isAtWork: boolean;
+  /** A model spawned the session by itself inside of a plan, which still runs. */
+  readonly isSpawnedInPlan: boolean;
 }
 
 async function stepAround(
@@ -94,6 +101,7 @@ async function stepAround(
     state: state as OpenCoordination,
     step,
     isAtWork: isAtWork && sessionOf(step.phase) === session,
+    isSpawnedInPlan: state.kind === "open" && isPlanned(state) && !step.spec.planned,
   };
 }
 

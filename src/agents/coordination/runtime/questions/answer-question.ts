@@ -1,10 +1,11 @@
 /** Owns: what hosts ask about questions to people: answering one, putting one, waiting for what comes of it. */
 import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
-import type { Command } from "../../contracts/commands.ts";
+import type { AskPeople, Command } from "../../contracts/commands.ts";
 import { isOwnerElsewhere } from "../../contracts/coordination-summary.ts";
 import { type AgentId, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
+import { findSameQuestion } from "../../ledger/open-questions.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import {
   isEnded,
@@ -260,7 +261,7 @@ async function askAt(
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   dependencies.watch(submitted.state);
-  const open = openQuestionOf(submitted.state, request.askedBy, content.ref.sha256);
+  const open = submitted.state.kind === "open" ? findSameQuestion(submitted.state, command) : undefined;
   if (!open) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
   return {
     kind: "asked",
@@ -291,7 +292,7 @@ function draftAsking(
   { escalations: { openMax, parentAnswerMs } }: QuestionDependencies,
   { askedBy, kind, otherwise, answerMs: wishedMs }: AskRequest,
   { parent, place, question }: Asking,
-): Command {
+): AskPeople {
   const answerMs = wishedMs ?? (parent && parentAnswerMs);
   return {
     type: "askPeople",
@@ -317,14 +318,6 @@ async function findParent(
   const found = await stepOfChild(dependencies, child);
   const isOpen = found?.state.kind === "open" && !isEnded(found.step.phase);
   return isOpen ? found.step.spec.sourceSession : undefined;
-}
-
-/** Another session may ask the same words: the answer to each is its own. */
-function openQuestionOf(state: Coordination, asker: SessionKey, sha256: string): Escalation | undefined {
-  if (state.kind === "unopened") return undefined;
-  return state.escalations.findLast(
-    ({ question, closed, askedBy }) => !closed && askedBy === asker && question?.sha256 === sha256,
-  );
 }
 
 interface Place {

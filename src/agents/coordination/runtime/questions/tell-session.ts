@@ -6,14 +6,14 @@
  */
 import { addMs, type CoordinationId, type IdempotencyKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
-import type { Observation } from "../../contracts/observation.ts";
+import type { Observation, ObservedChild } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import { isGivenUp } from "../../ledger/given-up.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
-import type { Order, Start } from "../../ports/agent-runner.ts";
+import type { Attempt, Order, Start } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { followAnsweredTurn, type TurnDependencies } from "./follow-answered-turn.ts";
 import { formatTelling } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
@@ -21,8 +21,7 @@ const TELL_MS = 600_000;
 const ANSWER_MS_MAX = 30_000;
 const AGAIN_MS = 1_000;
 
-export interface TellDependencies extends RuntimeDependencies {
-  readonly stopping: AbortSignal;
+export interface TellDependencies extends TurnDependencies {
   /** Whether something in this process is about to tell it in another way. */
   readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
 }
@@ -40,7 +39,10 @@ export async function tellSession(
   const { of: subject, session } = due.telling;
   // The attempt is over and its agent was stopped: an answer would wake it beside the next attempt.
   const isInVain = subject.kind === "answer" && isGivenUp(due.state, session);
-  const delivery = isInVain ? "not_delivered" : await deliverTelling(dependencies, due.state, due.telling);
+  const { delivery, turn } = isInVain
+    ? NOT_DELIVERED
+    : await deliverTelling(dependencies, due.state, due.telling);
+  if (turn && subject.kind === "answer") await followAnsweredTurn(dependencies, coordinationId, turn);
   if (dependencies.stopping.aborted || !delivery) return;
   const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "recordTelling", tellingId, delivery },
@@ -48,14 +50,21 @@ export async function tellSession(
   dependencies.watch(submitted.state);
 }
 
-type Delivery = FactPayloads["session.told"]["delivery"];
+interface Delivered {
+  /** Absent where the process stops before it is known. */
+  readonly delivery?: FactPayloads["session.told"]["delivery"];
+  /** The turn in which the session reads it. */
+  readonly turn?: Attempt;
+}
 
-/** `undefined` when the process stops before it is known. */
+const NOT_DELIVERED: Delivered = { delivery: "not_delivered" };
+const UNKNOWN: Delivered = { delivery: "unknown" };
+
 async function deliverTelling(
   dependencies: TellDependencies,
   state: OpenCoordination,
   telling: Telling,
-): Promise<Delivery | undefined> {
+): Promise<Delivered> {
   const order = await orderFor(dependencies, state, telling);
   // A process that was down for long has not tried yet; the key makes all tries one turn (D2).
   const untilMs = addMs(dependencies.clock.now(), TELL_MS);
@@ -63,14 +72,22 @@ async function deliverTelling(
     const seen = await answer<Observation>(dependencies, () => dependencies.runners.owner.observe(order), {
       kind: "unknown",
     });
-    if (seen.kind === "ended") return seen.outcome === "completed" ? "delivered" : "unknown";
-    if (dependencies.clock.now() >= untilMs) return seen.kind === "absent" ? "not_delivered" : "unknown";
+    if (seen.kind === "ended") return seen.outcome === "completed" ? createDelivered(order, seen) : UNKNOWN;
+    if (dependencies.clock.now() >= untilMs) return seen.kind === "absent" ? NOT_DELIVERED : UNKNOWN;
     await waitFor(dependencies.clock, AGAIN_MS, dependencies.stopping);
-    if (dependencies.stopping.aborted) return undefined;
+    if (dependencies.stopping.aborted) return {};
     // D2: what the host surely has no record of is started again under its key.
     if (seen.kind === "absent") started = await start(dependencies, order);
   }
-  return dependencies.stopping.aborted ? undefined : "not_delivered";
+  return dependencies.stopping.aborted ? {} : NOT_DELIVERED;
+}
+
+function createDelivered(
+  { idempotencyKey, agentId, childSessionKey, dispatchedAtMs }: Order,
+  { childRunId }: ObservedChild,
+): Delivered {
+  const turn = { idempotencyKey, agentId, childSessionKey, dispatchedAtMs, childRunId };
+  return { delivery: "delivered", turn };
 }
 
 function start(dependencies: TellDependencies, order: Order): Promise<Start> {

@@ -68,6 +68,8 @@ export interface AdmitDependencies {
   readonly questions: () => QuestionPolicy;
   readonly gateOf: (spawn: { readonly agentId: AgentId; readonly runner: RunnerKind }) => Gate | undefined;
   readonly privileges?: PrivilegesConfig;
+  /** Brings to the log what model calls used. */
+  readonly usage: { flush(): Promise<unknown> };
   /** The budget of a coordination that a spawn opens; absent where the operator sets none. */
   readonly budget?: TreeBudget;
   /** Packs that hold for single agents, channels or sessions. Absent: there are none. */
@@ -171,9 +173,12 @@ async function join(
   home: Home & { kind: "join" },
 ): Promise<Submitted | Refused> {
   const ruled = dependencies.under(dependencies.policies?.find(home.policy));
+  const state = await dependencies.runs.state(home.runId);
+  // The budget is held against what the log says.
+  if (state.kind === "open" && state.created.budget) await dependencies.usage.flush();
   return (
     refuseUngateable(ruled, request) ??
-    refuseCancelled(await dependencies.runs.state(home.runId), home.parentStepId) ??
+    refuseCancelled(state, home.parentStepId) ??
     (await dependencies.runs.submit(
       home.runId,
       [draftAdmissionOfSpawn(ruled, request, home.parentStepId)],

@@ -5,7 +5,8 @@
  * Who calls what, so that no place is kept for ever:
  * - the hook before a spawn calls `enter`. When it was admitted it calls `bind` as soon as the step is recorded, and
  *   `leave` of the entry in a `finally`, which does nothing once the entry is bound;
- * - whoever sees a step end, for whatever reason, calls `leave` with its key. Keys that are not counted are ignored;
+ * - whoever sees a step end, for whatever reason, or its result held, calls `leave` with its key. Keys that are not counted
+ *   are ignored;
  * - recovery calls `occupy` for every open spawn of this gateway that it finds in the ledger;
  * - whoever finds that another process drives a coordination now calls `forgetRun`: nobody here may hear how its spawns end.
  *

@@ -7,21 +7,18 @@
 import type { Command } from "../../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
-import {
-  createIdempotencyKey,
-  type CoordinationId,
-  type SessionKey,
-  type StepId,
-} from "../../contracts/ids.ts";
+import { createIdempotencyKey, type CoordinationId, type SessionKey } from "../../contracts/ids.ts";
 import type { ChildEnding, ObservedChild } from "../../contracts/observation.ts";
-import { isContinuedByUs } from "../../dispatch/effects/plan-dispatch.ts";
+import { isFollowed } from "../../dispatch/effects/followed-steps.ts";
 import { commandFromOutcome } from "../../dispatch/effects/rule-on-observation.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { childOf, type Coordination, type Step } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { ContentStore } from "../../ports/content-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { waitFor } from "../../std/wait-for.ts";
+import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
@@ -47,11 +44,10 @@ export interface SpawnRequests {
 
 export interface SpawnRequestDependencies extends AdmitDependencies {
   readonly clock: Clock;
+  readonly content: ContentStore;
   readonly logger: Logger;
   readonly gate: SpawnGate;
   readonly withheld: WithheldTexts;
-  /** Brings to the log what model calls used. */
-  readonly usage: { flush(): Promise<unknown> };
   readonly dispatcher: SpawnDispatcher;
   /** Whose child a session is, is looked up and recorded by one at a time. */
   readonly childTurns: TurnsByName;
@@ -68,11 +64,7 @@ interface SpawnDispatcher {
 
 export function createSpawnRequests(dependencies: SpawnRequestDependencies): SpawnRequests {
   return {
-    admitSpawn: async (request) => {
-      // The budget is held against what the log says.
-      if (dependencies.budget || dependencies.policies) await dependencies.usage.flush();
-      return admitThroughGate(dependencies, request);
-    },
+    admitSpawn: (request) => admitThroughGate(dependencies, request),
     confirmSpawn: (claim, child) =>
       dependencies.childTurns.run(child.childSessionKey, () => confirmSpawn(dependencies, claim, child)),
     refuseSpawn: (claim, message) => refuseSpawn(dependencies, claim, message),
@@ -214,26 +206,15 @@ async function endChild(
   ending: ChildEnding,
 ): Promise<void> {
   // The child's last words may still be on their way to the disk, and decide what becomes of it.
-  const isEverythingKept = await dependencies.withheld.keepAgain(childSessionKey);
+  const isKept = await dependencies.withheld.keepAgain(childSessionKey);
   const found = await stepOfChild(dependencies, childSessionKey);
   if (found?.state.kind !== "open") return;
   const { state, step } = found;
   // D3: the child of an older attempt says nothing about this one.
   if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
+  const { coordinationId: runId } = state;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
-  const isKept = ending.outcome !== "completed" || isEverythingKept;
-  await submit(dependencies, state.coordinationId, [
-    isKept ? commandFromOutcome(about, ending, "hook") : createLostResult(about),
-  ]);
-}
-
-/** G1: its parent has a placeholder, and there is nothing to rule on. */
-function createLostResult(about: { readonly stepId: StepId; readonly attempt: number }): Command {
-  const error = stepError("result_lost", "what the agent said was held back and could not be kept");
-  return { type: "failStep", ...about, error, cancelled: false, via: "hook" };
-}
-
-/** True when somebody follows the step to its end: the step of a plan, or a spawn that was continued. */
-function isFollowed(step: Step): boolean {
-  return step.spec.planned !== undefined || isContinuedByUs(step);
+  const child = { ...about, runId, session: childSessionKey };
+  const commands = [commandFromOutcome(about, ending, "hook")];
+  await submit(dependencies, runId, await prepareSpawnEnd(dependencies, child, { commands, isKept }));
 }

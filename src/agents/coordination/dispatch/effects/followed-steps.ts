@@ -1,0 +1,16 @@
+/** Owns: which attempts are started and followed to their ends here, rather than by the host whose model spawned them. */
+import type { Step } from "../../ledger/state.ts";
+
+/** True for a step whose run is followed to its end by its key: one of a plan, or a spawn that is continued. */
+export function isFollowed(step: Step): boolean {
+  return step.spec.planned !== undefined || isContinuedByUs(step);
+}
+
+/** True for a spawn whose later attempts we start and follow ourselves (D2). */
+export function isContinuedByUs({ spec, phase, revisions = 0 }: Step): boolean {
+  if (spec.planned || revisions === 0) return false;
+  return (
+    phase.status === "backoff" ||
+    ((phase.status === "dispatched" || phase.status === "running") && phase.attempt > 1)
+  );
+}

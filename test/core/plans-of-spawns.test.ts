@@ -1,0 +1,160 @@
+/** Plans of subagents that models spawned by themselves: refused inside of a plan, elsewhere over with a spawn that fails. */
+import { describe, expect, it } from "vitest";
+import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { listEvents, waitUntilQuiet } from "./gates-world.ts";
+import { AGENT, plan, runPlan, scriptOf, step, type PlanRun } from "./planned-world.ts";
+
+const SPAWN = { coordinationId: "co-1" as CoordinationId, stepId: "step-1" as StepId };
+
+/** The session `source` spawns a child by itself. Returns the session of the child. */
+async function spawnFrom(world: World, coordinator: Coordinator, source: SessionKey): Promise<SessionKey> {
+  const request = spawnOf({ task: "look it up", source });
+  const admission = await coordinator.admitSpawn(request);
+  if (admission.kind === "refused") throw new Error(admission.reason);
+  const { coordinationId, stepId } = admission.envelope;
+  const { childSessionKey, childRunId } = world.host.spawn(request);
+  const claim = { coordinationId, stepId, sourceSession: source, toolCallId: "look it up" };
+  await coordinator.confirmSpawn(claim, { childSessionKey, childRunId });
+  return childSessionKey;
+}
+
+const submitFrom = (coordinator: Coordinator, session: SessionKey) =>
+  coordinator.submitPlan({
+    // Its own time is longer than that of the spawn.
+    plan: plan([step("n", { timeoutMs: 36_000_000 })], { coordinationId: "nested", ownerSession: session }),
+    submittedBy: session,
+    ownerAgent: AGENT,
+  });
+
+describe("a session that was spawned inside of a plan", () => {
+  const REFUSED = { kind: "refused", problems: [{ code: "NESTED_SPAWN" }] };
+  const spawnInPlan = async (): Promise<{ run: PlanRun; session: SessionKey }> => {
+    const run = await runPlan({ a: ["work"] }, plan([step("a")], { budget: { spawns: 10 } }));
+    const agent = run.ordersOf("a").at(-1)!.childSessionKey;
+    return { run, session: await spawnFrom(run.world, run.coordinator, agent) };
+  };
+
+  it("can submit no plan, because nothing would wait for it, cancel it or count what it uses", async () => {
+    const { run, session } = await spawnInPlan();
+    expect(await submitFrom(run.coordinator, session)).toMatchObject(REFUSED);
+    expect(run.ordersOf("n")).toEqual([]);
+    await run.close();
+  });
+
+  it("can submit none either when its spawn is over and the plan still runs", async () => {
+    const { run, session } = await spawnInPlan();
+    await run.coordinator.endChild(session, { outcome: "completed" });
+    expect(await submitFrom(run.coordinator, session)).toMatchObject(REFUSED);
+    await run.close();
+  });
+
+  it("may submit one when the plan is over", async () => {
+    const { run, session } = await spawnInPlan();
+    await run.coordinator.endChild(session, { outcome: "completed" });
+    run.world.plans.end("a", endDone());
+    await run.advance(10_000);
+    expect((await run.view()).status).toBe("success");
+    expect(await submitFrom(run.coordinator, session)).toMatchObject({ kind: "accepted" });
+    await run.close();
+  });
+});
+
+describe("the plan of a subagent that was spawned outside of any plan", () => {
+  async function spawnAtWork() {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"] })));
+    const coordinator = world.start();
+    await coordinator.start();
+    return { world, coordinator, session: await spawnFrom(world, coordinator, OWNER) };
+  }
+  /** A spawn whose child has submitted a plan with the step `n`, which works on. */
+  async function spawnPlanning() {
+    const { world, coordinator, session } = await spawnAtWork();
+    expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
+    await waitUntilQuiet(world);
+    return { world, coordinator, session };
+  }
+  const listEnds = (world: World) =>
+    listEvents(world, "coordination.terminal").map(({ runId, payload }) => [runId, payload.status]);
+  const listTold = ({ plans }: World): readonly SessionKey[] =>
+    plans.orders.filter(({ envelope }) => envelope.intent === "report").map((order) => order.childSessionKey);
+
+  it.each([{ coordinationId: SPAWN.coordinationId }, SPAWN])(
+    "is cancelled when people cancel %j",
+    async (cancelled) => {
+      const { world, coordinator } = await spawnPlanning();
+      await coordinator.cancel({ ...cancelled, by: "operator" });
+      await waitUntilQuiet(world);
+      expect(listEvents(world, "step.failed").map(({ runId }) => runId)).toContain("co-1");
+      expect(world.plans.cancelled).toContain("nested:n:1");
+      await world.clock.advance(10_000);
+      expect(listEnds(world)).toContainEqual(["nested", "cancelled"]);
+      expect(listTold(world)).toEqual([]);
+      await coordinator.stop();
+    },
+  );
+
+  it("is cancelled also where it was submitted while its child was being stopped", async () => {
+    const { world, coordinator, session } = await spawnAtWork();
+    const stop = world.host.stop.bind(world.host);
+    world.host.stop = async (query) => {
+      expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
+      return stop(query);
+    };
+    await coordinator.cancel({ coordinationId: SPAWN.coordinationId, by: "operator" });
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toContainEqual(["nested", "cancelled"]);
+    await coordinator.stop();
+  });
+
+  it.each<ChildEnding>([
+    { outcome: "failed", message: "it broke" },
+    { outcome: "timed_out" },
+    { outcome: "cancelled" },
+  ])("is cancelled when its child ended as %j", async (ending) => {
+    const { world, coordinator, session } = await spawnPlanning();
+    world.host.end(session, ending);
+    await coordinator.endChild(session, ending);
+    await world.clock.advance(10_000);
+    expect(world.plans.cancelled).toContain("nested:n:1");
+    expect(listTold(world)).toEqual([]);
+    await coordinator.stop();
+  });
+
+  it("is cancelled when the host's records say that its child failed", async () => {
+    const { world, coordinator, session } = await spawnPlanning();
+    world.host.end(session, { outcome: "failed" });
+    await world.clock.advance(world.settings.sweepMs);
+    await waitUntilQuiet(world);
+    expect(world.plans.cancelled).toContain("nested:n:1");
+    await coordinator.stop();
+  });
+
+  it("is cancelled when its child ran out of time", async () => {
+    const { world, coordinator } = await spawnPlanning();
+    const { stepTimeoutMs, acknowledgeMs, sweepMs } = world.settings;
+    await world.clock.advance(stepTimeoutMs + acknowledgeMs + sweepMs);
+    expect(listEvents(world, "step.timed_out").map(({ runId }) => runId)).toContain("co-1");
+    expect(world.plans.cancelled).toContain("nested:n:1");
+    await coordinator.stop();
+  });
+
+  it("goes on when its child completed, and tells the child's session", async () => {
+    const { world, coordinator, session } = await spawnPlanning();
+    world.host.end(session, { outcome: "completed" });
+    await coordinator.endChild(session, { outcome: "completed" });
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toEqual([["co-1", "success"]]);
+    world.plans.end("n", endDone());
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toEqual([
+      ["co-1", "success"],
+      ["nested", "success"],
+    ]);
+    expect(listTold(world)).toEqual([session]);
+    await coordinator.stop();
+  });
+});

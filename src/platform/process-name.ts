@@ -6,6 +6,8 @@ import { hash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 
 const MACHINE_DIGITS = 24;
+/** States of a process that has ended, as Linux writes them. */
+const ENDED_STATES: ReadonlySet<string> = new Set(["Z", "X"]);
 const NAME = /^(?<machine>[0-9a-f]{24})\.(?<pid>\d+)\.(?<start>\d+)$/u;
 
 /** The machine as it was booted, and the space in which the number of a process means that process. */
@@ -54,9 +56,19 @@ export function readProcessName(): string | undefined {
 
 /** True when the process has ended for sure; false for one that is there, and for one of which this machine knows nothing. */
 export function isProcessGone(name: string): boolean {
+  return lookUpProcess(name) === "gone";
+}
+
+/** True when the process is there for sure. */
+export function isProcessThere(name: string): boolean {
+  return lookUpProcess(name) === "there";
+}
+
+function lookUpProcess(name: string): "there" | "gone" | "unknown" {
   const { machine, pid = "", start } = NAME.exec(name)?.groups ?? {};
-  if (machine === undefined || machine !== readMachine()) return false;
+  if (machine === undefined || machine !== readMachine()) return "unknown";
   const stat = readStat(pid);
-  if (stat === undefined) return false;
-  return stat === "none" || stat.start !== start || stat.state === "Z" || stat.state === "X";
+  if (stat === undefined) return "unknown";
+  const isGone = stat === "none" || stat.start !== start || ENDED_STATES.has(stat.state);
+  return isGone ? "gone" : "there";
 }

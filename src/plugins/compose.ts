@@ -6,7 +6,6 @@ import { hash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
-import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../agents/coordination/contracts/ids.ts";
@@ -119,8 +118,10 @@ export interface ComposeOptions extends LedgerLocation {
   readonly withheld: WithheldTexts;
   /** Keeps what model calls used, over reloads. */
   readonly usage: UsageBook;
-  /** The host's own ways to people, which take answers back. */
-  readonly channels: (take: TakeChannelAnswer) => Readonly<Record<"host" | "chat", HumanChannel>>;
+  /** The host's own ways to people. */
+  readonly channels: Readonly<Record<"host" | "chat", HumanChannel>>;
+  /** Takes the answers that come through channels, also when this coordinator is closed: people answer later. */
+  readonly takeAnswer: TakeChannelAnswer;
   /** Ends what shows coordinations elsewhere, before the coordinator stops and the ledger closes. */
   readonly stopShowing: () => Promise<void>;
 }
@@ -133,12 +134,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(config.lanes, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
-  const take: TakeChannelAnswer = async (request, through) => {
-    const answered = await coordinator.answer({ ...request, through });
-    return answered.kind === "refused" ? answered : undefined;
-  };
   const coordinator: Coordinator = createCoordinator({
-    ...gatesOf(options, { contract, take }),
+    ...gatesOf(options, contract),
     store,
     contract,
     logger,
@@ -284,9 +281,10 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
 
 /** Composes what gates and questions need, and the listeners for every event. */
 function gatesOf(
-  { config, hooks, model, workspaceOf, logger, channels, onAppended, onEvents }: ComposeOptions,
-  { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
+  options: ComposeOptions,
+  contract: () => Promise<OutputContract>,
 ): GateDependencies & Pick<CoordinatorDependencies, "onAppended"> {
+  const { config, hooks, model, logger, channels, takeAnswer, onAppended, onEvents } = options;
   const { gates, escalations, truth } = config;
   return {
     gates,
@@ -297,18 +295,18 @@ function gatesOf(
         contract,
         logger,
         model,
-        workspaceOf,
+        workspaceOf: createFolderOf(options),
         clock: systemClock,
         ...(gates.critic && { critic: gates.critic }),
         allowSelf: gates.allowSelfVerification,
       }),
     ),
     pluginGates: {
-      verifiersFor: (agentId) => hooks.verifiersFor(parseHostAgentId(agentId)),
+      verifiersFor: (agentId) => hooks.verifiersFor(agentId),
       verify: (request) => hooks.verify(request, request.key),
       channels: () => hooks.channels(),
     },
-    channelOf: channelsOf({ escalations, hooks, logger, take, ofHost: channels(take) }),
+    channelOf: channelsOf({ escalations, hooks, logger, clock: systemClock, takeAnswer, ofHost: channels }),
     onAppended: (events, ownerSession) => {
       onEvents?.(events, ownerSession);
       if (hooks.hasAny("observe")) hooks.observe(events);

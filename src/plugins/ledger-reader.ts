@@ -1,10 +1,16 @@
 /** Owns: reading a ledger, and what lies beside it, without a coordinator: all that most commands need. */
 import { dirname, join } from "node:path";
 import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
-import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
+import {
+  createHealthFile,
+  readHealth,
+  readWritingGateway,
+  type WritingGateway,
+} from "../infra/health/health-file.ts";
 import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
 import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
+import { readProcessName } from "../platform/process-name.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { ReportedLedger } from "./reports/reported-ledger.ts";
 
@@ -36,10 +42,14 @@ export function readLastBackup(stateDir: string): Promise<HostBackup> {
 
 /**
  * Creates the sink to which the gateway reports its health, for `readHealthBeside` of another process. It creates
- * nothing before the first write.
+ * nothing before the first write. `hashConfig` returns the hash of the configuration that is coordinated by.
  */
-export function createHealthSink(ledgerPath: string): HealthSink {
-  return createHealthFile(joinHealthPath(ledgerPath));
+export function createHealthSink(ledgerPath: string, hashConfig: () => string | undefined): HealthSink {
+  const process = readProcessName();
+  return createHealthFile(joinHealthPath(ledgerPath), () => {
+    const configSha256 = hashConfig();
+    return process === undefined ? undefined : { process, ...(configSha256 && { configSha256 }) };
+  });
 }
 
 /** Reads what the gateway reported last about the ledger at this path; `undefined` when there is nothing readable. */
@@ -47,6 +57,11 @@ export function readHealthBeside(ledgerPath: string): Health | undefined {
   // Beside a ledger on a server there are no files.
   if (isPostgresUrl(ledgerPath)) return undefined;
   return readHealth(joinHealthPath(ledgerPath));
+}
+
+/** Reads which gateway reported last about the ledger at this path; `undefined` where that is not known. */
+export function readGatewayBeside(ledgerPath: string): WritingGateway | undefined {
+  return isPostgresUrl(ledgerPath) ? undefined : readWritingGateway(joinHealthPath(ledgerPath));
 }
 
 function joinHealthPath(ledgerPath: string): string {

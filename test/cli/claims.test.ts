@@ -186,6 +186,14 @@ describe("claims release", () => {
     expect(questions).toHaveLength(1);
   });
 
+  test("ends nothing where a person would not see the question, unless told not to ask", async () => {
+    const hidden = await release(["7"], { isQuestionHidden: true });
+    expect(hidden).toMatchObject({ exitCode: 1, stdout: "" });
+    expect(hidden.stderr).toContain("give --yes");
+    expect(calls).toEqual([]);
+    expect(await release(["7", "--yes"], { isQuestionHidden: true })).toMatchObject({ exitCode: 0 });
+  });
+
   test.each(["0", "-1", "1.5", "seven", ""])("refuses the token %j without asking anybody", async (token) => {
     const { exitCode } = await release(["--", token]);
     expect(exitCode).toBe(1);

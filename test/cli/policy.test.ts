@@ -25,6 +25,10 @@ function writePack(name: string, text: string): string {
   return path;
 }
 
+function createWrittenConfig(phase1: object): object {
+  return { plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } } };
+}
+
 async function runPolicy(...args: readonly string[]) {
   return runCli(["policy", ...args]);
 }
@@ -238,9 +242,34 @@ describe("policy use", () => {
     );
   });
 
+  test.each([[[]], [["--dry-run"]], [["--agent", "writer"]]])(
+    "refuses a pack that cannot hold with the configuration, and writes nothing, with %j",
+    async (options) => {
+      const tests = { kind: "command", command: "npm" };
+      const before = createWrittenConfig({ gates: { verifiers: { tests } } });
+      const pack = writePack(
+        "matching",
+        "settings: {gates: {verifiers: {tests: {kind: pattern, pattern: passed}}}}",
+      );
+      const config = createMemoryConfig(structuredClone(before));
+      const { stderr, exitCode } = await runCli(["policy", "use", pack, ...options, "--yes"], { config });
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(
+        /CONFIG_INVALID: .*gates\.verifiers\.tests.*with the policy pack matching in use/su,
+      );
+      expect(config).toMatchObject({ writes: 0, config: before });
+    },
+  );
+
+  test("drops a pack that cannot hold with the configuration", async () => {
+    const policies = { default: "odd", packs: { odd: { version: "1.0.0", settings: { escalateMs: 0 } } } };
+    const config = createMemoryConfig(createWrittenConfig({ policies }));
+    expect((await runCli(["policy", "drop", "--yes"], { config })).exitCode).toBe(0);
+    expect(config.writes).toBe(1);
+  });
+
   test("warns of settings that the configuration has otherwise, and changes nothing in a dry run", async () => {
-    const phase1 = { gates: { confidenceThreshold: 0.6, revisionsMax: 2 } };
-    const before = { plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } } };
+    const before = createWrittenConfig({ gates: { confidenceThreshold: 0.6, revisionsMax: 2 } });
     const config = createMemoryConfig(structuredClone(before));
     const { stdout } = await runCli(["policy", "use", "careful", "--dry-run"], { config });
     expect(stdout).toContain(

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { resolveStateDir as hostStateDir } from "openclaw/plugin-sdk/state-paths";
 import { describe, expect, test } from "vitest";
-import { terminalOf } from "../../src/plugins/cli/process-host.ts";
+import { chooseConfirm, terminalOf } from "../../src/plugins/cli/process-host.ts";
 import { resolveStateDir, type Environment } from "../../src/plugins/cli/terminal/state-dir.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
@@ -127,5 +127,11 @@ describe("a terminal", () => {
     ["LC_ALL before LANG", tty, { LC_ALL: "C", LANG: "en_US.UTF-8" }, { unicode: false }],
   ])("%s is recognised", (_, stream, env, expected) => {
     expect(terminalOf(stream, env)).toMatchObject(expected);
+  });
+
+  test("is asked where the question is seen and can be answered, and needs --yes where it is not seen", () => {
+    expect(chooseConfirm({ isTTY: true }, { isTTY: true })).toHaveProperty("confirm");
+    expect(chooseConfirm({ isTTY: true }, {})).toEqual({ isQuestionHidden: true });
+    expect(chooseConfirm({}, { isTTY: true })).toEqual({});
   });
 });

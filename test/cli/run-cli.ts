@@ -19,6 +19,7 @@ export interface CliSetting {
   readonly ticking?: boolean;
   readonly nodeVersion?: string;
   readonly confirm?: (question: string) => Promise<boolean>;
+  readonly isQuestionHidden?: boolean;
   readonly gateway?: GatewayCaller;
   readonly waiting?: () => Waiting;
   /** The reader of stdout goes away after this many writes. */
@@ -69,8 +70,13 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
   return { stdout: stdout.text(), stderr: stderr.text(), exitCode, writes: stdout.writes() };
 }
 
-function pickOptional({ confirm, gateway, waiting }: CliSetting): Partial<CliHost> {
-  return { ...(confirm && { confirm }), ...(gateway && { gateway }), ...(waiting && { waiting }) };
+function pickOptional({ confirm, isQuestionHidden, gateway, waiting }: CliSetting): Partial<CliHost> {
+  return {
+    ...(confirm && { confirm }),
+    ...(isQuestionHidden && { isQuestionHidden }),
+    ...(gateway && { gateway }),
+    ...(waiting && { waiting }),
+  };
 }
 
 interface MemoryOutput extends Output {

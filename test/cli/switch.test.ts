@@ -94,6 +94,27 @@ describe("enable", () => {
     expect(JSON.parse(asJson.stdout)).toMatchObject({ changed: [], dryRun: false });
   });
 
+  const createRefusedConfig = (phase1: object) =>
+    createMemoryConfig({ plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } } });
+
+  test.each([[[]], [["--dry-run"]]])(
+    "refuses a configuration that the plugin would refuse, and writes nothing, with %j",
+    async (options) => {
+      const config = createRefusedConfig({ gates: { agents: { writer: { checks: ["tests"] } } } });
+      const { stderr, exitCode } = await runCli(["enable", "--yes", ...options], { config });
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain("gates.agents.writer.checks[0]: expected a key of gates.verifiers");
+      expect(config.writes).toBe(0);
+      expect((await runCli(["disable", "--yes"], { config })).exitCode).toBe(0);
+    },
+  );
+
+  test("takes a configuration with a variable that only the gateway's environment may have", async () => {
+    const config = createRefusedConfig({ ledger: { url: "${LEDGER_URL}" } });
+    expect(await runCli(["enable", "--yes"], { config })).toMatchObject({ exitCode: 0 });
+    expect(config.writes).toBe(1);
+  });
+
   test("refuses a configuration in which something else stands at the place", async () => {
     const config = createMemoryConfig({ plugins: { entries: { coordination: "yes" } } });
     const { stdout, exitCode } = await runCli(["enable", "--json"], { config });
@@ -155,6 +176,29 @@ describe("both", () => {
     await runCli(["enable", "--yes"], { config, confirm });
     await runCli(["enable"], { config, confirm });
     expect({ asked: requestCount, writes: config.writes }).toEqual({ asked: 0, writes: 1 });
+  });
+
+  test("change nothing where a person would not see the question, and say how to go on", async () => {
+    const config = createMemoryConfig({});
+    const hidden = await runCli(["enable"], { config, isQuestionHidden: true });
+    expect({ exitCode: hidden.exitCode, stdout: hidden.stdout, writes: config.writes }).toEqual({
+      exitCode: 1,
+      stdout: "",
+      writes: 0,
+    });
+    expect(hidden.stderr).toContain("stderr is no terminal");
+    expect(hidden.stderr).toContain("give --yes");
+    expect(await runCli(["enable", "--dry-run"], { config, isQuestionHidden: true })).toMatchObject({
+      exitCode: 0,
+    });
+    expect(await runCli(["enable", "--yes"], { config, isQuestionHidden: true })).toMatchObject({
+      exitCode: 0,
+    });
+    expect(await runCli(["enable"], { config, isQuestionHidden: true })).toMatchObject({
+      exitCode: 0,
+      stdout: "coordination is already enabled\n",
+    });
+    expect(config.writes).toBe(1);
   });
 
   test("with --dry-run show the change and write nothing", async () => {

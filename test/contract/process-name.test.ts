@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { isProcessGone, readProcessName } from "../../src/platform/process-name.ts";
+import { isProcessGone, isProcessThere, readProcessName } from "../../src/platform/process-name.ts";
 
 const MODULE = fileURLToPath(new URL("../../src/platform/process-name.ts", import.meta.url));
 const PROGRAM = `
@@ -20,10 +20,12 @@ describe.runIf(process.platform === "linux")("the name of a process", () => {
     const [name] = (await once(child.stdout, "data")) as [Buffer];
     expect(name.toString()).not.toBe(readProcessName());
     expect(isProcessGone(name.toString())).toBe(false);
+    expect(isProcessThere(name.toString())).toBe(true);
     const ended = once(child, "exit");
     child.kill("SIGKILL");
     await ended;
     expect(isProcessGone(name.toString())).toBe(true);
+    expect(isProcessThere(name.toString())).toBe(false);
   });
 
   test("is another one for a later process with the same number", () => {
@@ -37,7 +39,9 @@ describe.runIf(process.platform === "linux")("the name of a process", () => {
   test("says nothing of processes of other machines, nor of what is no name", () => {
     const name = readProcessName() ?? "";
     const elsewhere = name.replace(/^\w/u, (digit) => (digit === "0" ? "1" : "0"));
-    for (const other of [elsewhere, elsewhere.replace(/\.\d+\./u, ".4194305."), "", "12", "x.y.z"])
+    for (const other of [elsewhere, elsewhere.replace(/\.\d+\./u, ".4194305."), "", "12", "x.y.z"]) {
       expect(isProcessGone(other)).toBe(false);
+      expect(isProcessThere(other)).toBe(false);
+    }
   });
 });

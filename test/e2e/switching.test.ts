@@ -47,6 +47,12 @@ async function listRegistered(): Promise<Json> {
   return (JSON.parse(stdout) as { plugin: Json }).plugin;
 }
 
+/** Reads whether the gateway goes by what is written, as far as the command line can tell. */
+async function readTakenUp(): Promise<boolean | undefined> {
+  const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+  return (JSON.parse(stdout) as { takenUp?: boolean }).takenUp;
+}
+
 const turn = (enabled: boolean, conversation = true): Promise<void> =>
   turnFlag(stage, { enabled, hooks: { allowConversationAccess: conversation } });
 
@@ -68,7 +74,7 @@ describe("the flag", () => {
 
   it("turned on while the gateway runs: the next spawn is coordinated", async () => {
     await turn(true);
-    expect(await listRegistered()).toMatchObject({ hookCount: 20, services: ["coordination"] });
+    expect(await listRegistered()).toMatchObject({ hookCount: 22, services: ["coordination"] });
     await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
   });
@@ -140,6 +146,7 @@ describe("the flag", () => {
     const before = stage.gateway.log().length;
     editFlag(stage, { enabled: false });
     expect((await waitForReload(stage.gateway.log, before)).isApplied).toBe(false);
+    expect(await readTakenUp()).toBe(false);
     expect(await isServingMethods(stage.gateway)).toBe(true);
     await owner;
     expect(await stage.until(sessionKey, hasEnded)).toMatchObject({ status: "success" });
@@ -149,7 +156,9 @@ describe("the flag", () => {
       timeoutMs: 60_000,
     });
     expect(await isServingMethods(stage.gateway)).toBe(false);
+    expect(await readTakenUp()).toBe(true);
     await turn(true);
+    expect(await readTakenUp()).toBe(true);
   });
 
   it("turned off while the gateway runs: the next spawn leaves no trace, and the ledger is sound", async () => {

@@ -150,6 +150,62 @@ describe("a spawn that plugins decide about", () => {
     expect(await spawn(handlers)).toHaveProperty("params.coordination");
   });
 
+  describe("under policy packs", () => {
+    const createPack = (gates: object) => ({ version: "1.0.0", settings: { gates } });
+    const phase1 = {
+      policies: {
+        packs: { careful: createPack({ decisionFloor: 0.9 }), fast: createPack({ enabled: false }) },
+        rules: [
+          { session: "agent:main:main", pack: "careful" },
+          { session: "agent:main:quick", pack: "fast" },
+        ],
+      },
+    };
+    const describeDoubt = (confidence: number, floor: number): unknown => ({
+      block: true,
+      blockReason: expect.stringContaining(`(${confidence}, and the operator's floor is ${floor})`) as string,
+    });
+    const admitted: unknown = {
+      params: expect.objectContaining({ coordination: expect.anything() as unknown }) as unknown,
+    };
+    let confidence = 1;
+
+    beforeEach(() => {
+      createPlugin({ decide: () => ({ action: "allow", confidence }) });
+    });
+
+    it("is refused by the floor of the pack that holds for its session", async () => {
+      const handlers = await startHandlers(phase1);
+      confidence = 0.7;
+      expect(await spawn(handlers)).toEqual(describeDoubt(0.7, 0.9));
+      expect(await spawn(handlers, { sessionKey: "agent:main:other" })).toEqual(admitted);
+      confidence = 0.3;
+      expect(await spawn(handlers, { sessionKey: "agent:main:quick" })).toEqual(admitted);
+      expect(await spawn(handlers, { sessionKey: "agent:main:other" })).toEqual(describeDoubt(0.3, 0.5));
+    });
+
+    it("is refused by the floor of its owner's pack where a child spawns", async () => {
+      const handlers = await startHandlers(phase1);
+      confidence = 1;
+      await spawn(handlers);
+      const child = childOf(calls);
+      confidence = 0.7;
+      expect(await spawn(handlers, { sessionKey: child })).toEqual(describeDoubt(0.7, 0.9));
+      confidence = 0.9;
+      expect(await spawn(handlers, { sessionKey: child })).toEqual(admitted);
+    });
+
+    it("is refused by the highest floor of all where the ledger cannot tell whose it is", async () => {
+      mkdirSync(join(folder.path, "coordination"), { recursive: true });
+      writeFileSync(join(folder.path, "coordination", "ledger.sqlite"), "not a database");
+      const handlers = await startHandlers(phase1);
+      confidence = 0.7;
+      expect(await spawn(handlers, { sessionKey: "agent:main:quick" })).toEqual(describeDoubt(0.7, 0.9));
+      confidence = 0.95;
+      expect(await spawn(handlers, { sessionKey: "agent:main:quick" })).toEqual({});
+    });
+  });
+
   it("is refused where a plugin fails, also where nothing else is strict", async () => {
     createPlugin({ decide: throwSecret });
     const handlers = await startHandlers({ strict: false });

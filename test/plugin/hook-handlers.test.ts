@@ -115,6 +115,15 @@ describe("a spawn through the hooks", () => {
     expect(host.entries.size).toBe(0);
   });
 
+  it.each(["Main", " MAIN ", "main"])(
+    "is coordinated where its agent is among those to coordinate, in the spelling %j",
+    async (spelling) => {
+      const host = createFakeHost({ stateDir: folder.path, phase1: { agents: ["research", spelling] } });
+      const handlers = await startHandlers(host);
+      expect(await spawn(handlers, "call-1")).toHaveProperty("params.coordination.stepId", "step-1");
+    },
+  );
+
   it("is let go untouched when its agent is not among those to coordinate", async () => {
     const handlers = await startHandlers(
       createFakeHost({ stateDir: folder.path, phase1: { agents: ["research"] } }),

@@ -1,5 +1,5 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { applyChanges, planEnable } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { createMemoryConfig, runCli } from "../cli/run-cli.ts";
@@ -67,6 +67,7 @@ describe("doctor", () => {
     expect(await checksOf(openwop, state.path)).toMatchObject([
       { name: "openwop-tokens", status: "warn" },
       { name: "openwop-workflows", status: "ok", message: "0 workflows in 0 folders" },
+      { name: "openwop-agents", status: "ok", message: "0 agents in 0 folders" },
     ]);
     vi.stubEnv("OPENWOP_TEST_VARIABLE", "a-token-that-is-long-enough");
     const [tokens] = await checksOf(openwop, state.path);
@@ -77,7 +78,8 @@ describe("doctor", () => {
   it("names the folder that cannot be read and the file that is no workflow", async () => {
     using state = createTempFolder();
     const openwop = { ...ON, workflows: ["flows"] };
-    const findWorkflowCheck = async () => (await checksOf(openwop, state.path)).at(-1);
+    const findWorkflowCheck = async () =>
+      (await checksOf(openwop, state.path)).find(({ name }) => name === "openwop-workflows");
     expect(await findWorkflowCheck()).toMatchObject({
       status: "fail",
       message: expect.stringContaining("flows: the folder cannot be read") as unknown,
@@ -94,5 +96,36 @@ describe("doctor", () => {
       status: "fail",
       message: expect.stringContaining("bad.json") as unknown,
     });
+  });
+
+  it("names the folder of agents that cannot be read, the manifest that is none, and the agent that is there twice", async () => {
+    using state = createTempFolder();
+    const openwop = { ...ON, agents: ["one", "two"] };
+    const findAgentCheck = async () =>
+      (await checksOf(openwop, state.path)).find(({ name }) => name === "openwop-agents");
+    const write = (path: string, manifest: object) => {
+      mkdirSync(dirname(join(state.path, path)), { recursive: true });
+      writeFileSync(join(state.path, path), JSON.stringify(manifest));
+    };
+    const createFailure = (message: string) => ({
+      status: "fail",
+      message: expect.stringContaining(message) as unknown,
+    });
+    const writer = {
+      agentId: "local.acme.writer",
+      persona: "W",
+      modelClass: "writing",
+      systemPrompt: "Write.",
+    };
+    write("one/writer.json", writer);
+    expect(await findAgentCheck()).toMatchObject(createFailure("two: the folder cannot be read"));
+    write("two/editor.json", { agentId: "local.acme.editor" });
+    expect(await findAgentCheck()).toMatchObject(createFailure("editor.json"));
+    write("two/editor.json", writer);
+    expect(await findAgentCheck()).toMatchObject(createFailure("there is another agent local.acme.writer"));
+    write("two/editor.json", { ...writer, agentId: "local.acme.editor" });
+    expect(await findAgentCheck()).toMatchObject({ status: "ok", message: "2 agents in 2 folders" });
+    symlinkSync("nowhere", join(state.path, "two", "dead.json"));
+    expect(await findAgentCheck()).toMatchObject(createFailure("dead.json: it cannot be read (ENOENT)"));
   });
 });

@@ -262,6 +262,12 @@ describe("the agents of an agent's plan", () => {
     expect(mayRun?.("admin" as AgentId)).toBe(false);
   });
 
+  it("are checked where the operator has turned coordination on for the one that asks, in another spelling", async () => {
+    const stub = createStubPlans({}, { agents: ["Research " as AgentId] });
+    await call("coordination_plan", { plan: PLAN }, stub);
+    expect(stub.askedCalls).toHaveLength(1);
+  });
+
   it("are none where the operator has not turned coordination on for the one that asks", async () => {
     const stub = createStubPlans({}, { agents: ["main" as AgentId] });
     const answer = await call("coordination_plan", { plan: PLAN }, stub);

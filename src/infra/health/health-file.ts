@@ -1,6 +1,6 @@
 /**
- * Owns: telling other processes, such as the CLI, whether the gateway coordinates spawns. The file lies beside the ledger,
- * because the ledger may be what is broken.
+ * Owns: telling other processes, such as the CLI, whether the gateway coordinates spawns, and by which configuration. The
+ * file lies beside the ledger, because the ledger may be what is broken.
  */
 import {
   closeSync,
@@ -19,10 +19,22 @@ import type { Health, HealthSink } from "../../agents/coordination/ports/health-
 /** Every text is padded to this, so that a later one fits over an earlier one in place. */
 const BYTES = 2_048;
 
-export function createHealthFile(path: string): HealthSink {
+/** The gateway that wrote the file last. */
+export interface WritingGateway {
+  /** The name of its process. */
+  readonly process: string;
+  /** The hash of the configuration by which it coordinates; absent once it coordinates no more. */
+  readonly configSha256?: string;
+}
+
+/** Creates the sink. `describeGateway` is asked at each write; absent: the file says nothing of the gateway. */
+export function createHealthFile(
+  path: string,
+  describeGateway?: () => WritingGateway | undefined,
+): HealthSink {
   return {
     write: (health) => {
-      const text = `${JSON.stringify(health)}\n`.padEnd(BYTES);
+      const text = `${JSON.stringify({ ...health, gateway: describeGateway?.() })}\n`.padEnd(BYTES);
       try {
         replaceFile(path, text);
       } catch {
@@ -62,15 +74,32 @@ function overwriteFile(path: string, text: string): void {
 
 /** Reads what the gateway reported last; `undefined` when there is nothing readable. */
 export function readHealth(path: string): Health | undefined {
+  const { gateway: _, ...health } = readHealthFile(path) ?? {};
+  return isHealth(health) ? health : undefined;
+}
+
+/** Reads which gateway wrote the file last; `undefined` where it does not say that. */
+export function readWritingGateway(path: string): WritingGateway | undefined {
+  const gateway = readHealthFile(path)?.gateway;
+  return isWritingGateway(gateway) ? gateway : undefined;
+}
+
+function readHealthFile(path: string): { readonly gateway?: unknown } | undefined {
   try {
     if (findFileFault(path) !== undefined) return undefined;
-    const health: unknown = JSON.parse(readFileSync(path, "utf8"));
-    return isHealth(health) ? health : undefined;
+    const content: unknown = JSON.parse(readFileSync(path, "utf8"));
+    return typeof content === "object" && content !== null ? content : undefined;
   } catch {
     return undefined;
   }
 }
 
-function isHealth(value: unknown): value is Health {
-  return typeof value === "object" && value !== null && "state" in value && "uncoordinatedSpawns" in value;
+function isHealth(value: object): value is Health {
+  return "state" in value && "uncoordinatedSpawns" in value;
+}
+
+function isWritingGateway(value: unknown): value is WritingGateway {
+  return (
+    typeof value === "object" && value !== null && "process" in value && typeof value.process === "string"
+  );
 }

@@ -33,6 +33,7 @@ import {
   withLedger,
 } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
+import { checkTakenUp, isTakenUp } from "./taken-up.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
@@ -72,6 +73,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
   return [
     checkNode(host.nodeVersion),
     ...checkConfig(setting, host.program),
+    ...checkTakenUp(await isTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config)),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
     ...((await isLedgerFile(path)) ? checkFiles(path, options) : []),
     ...(await checkLedgerContent(host, options)),

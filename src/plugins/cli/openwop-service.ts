@@ -45,7 +45,7 @@ export async function openWopChecks(
 ): Promise<Check[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1) || !phase1.openwop.enabled) return [];
-  const { bearerTokensOf, readDefinitions: definitionsIn } = await import("../compose-openwop.ts");
+  const { bearerTokensOf, readAgents, readDefinitions } = await import("../compose-openwop.ts");
   const { openwop } = phase1;
   const readVariable = (name: string): string | undefined => env[name];
   return [
@@ -57,13 +57,21 @@ export async function openWopChecks(
       advice: "Set the variable for the gateway's process; this command sees its own environment only.",
     }),
     await tryCheck("openwop-workflows", "fail", {
-      work: () => definitionsIn(openwop, stateDir),
+      work: () => readDefinitions(openwop, stateDir),
       good: (definitions) =>
         `${formatCount(definitions.length, "workflow")} in ${formatCount(openwop.workflows.length, "folder")}`,
-      advice: "OpenWOP is not served before they are mended; the next request reads them again.",
+      advice: MEND_FILES,
+    }),
+    await tryCheck("openwop-agents", "fail", {
+      work: () => readAgents(openwop, stateDir),
+      good: (agents) =>
+        `${formatCount(agents.length, "agent")} in ${formatCount(openwop.agents.length, "folder")}`,
+      advice: MEND_FILES,
     }),
   ];
 }
+
+const MEND_FILES = "OpenWOP is not served before they are mended; the next request reads them again.";
 
 const OFF: Check = {
   name: "openwop",

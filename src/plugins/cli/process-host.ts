@@ -20,17 +20,25 @@ export function processHost(dependencies: {
     stdout: createOutput(stdout, terminalOf(stdout, env)),
     stderr: createOutput(stderr, terminalOf(stderr, env)),
     now: () => Date.now() as EpochMs,
-    ...(stdin.isTTY && stderr.isTTY && { confirm: askOnTerminal }),
+    ...chooseConfirm(stdin, stderr),
     failWith: (exitCode) => {
       process.exitCode = exitCode;
     },
   };
 }
 
-export function terminalOf(
-  stream: { readonly isTTY?: boolean; readonly columns?: number },
-  env: Environment,
-): Terminal {
+interface Stream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/** Returns how a person is asked: on stderr, because stdout may belong to a program. */
+export function chooseConfirm(stdin: Stream, stderr: Stream): Pick<CliHost, "confirm" | "isQuestionHidden"> {
+  if (stdin.isTTY !== true) return {};
+  return stderr.isTTY === true ? { confirm: askOnTerminal } : { isQuestionHidden: true };
+}
+
+export function terminalOf(stream: Stream, env: Environment): Terminal {
   const isTTY = stream.isTTY === true;
   return {
     isTTY,

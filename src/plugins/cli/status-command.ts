@@ -12,6 +12,7 @@ import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
 import { describeLedgerPath, loadLedgerReader, resolvePathBeside, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
+import { isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import {
@@ -57,8 +58,10 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   };
   const { exists, bytes, coordinations, error, ...open } = await contentsOf(host, options);
   const switches = read && readSwitches(read.config);
+  const takenUp = await isTakenUp(host, options, read?.config);
   return {
     ...switchesOf(switches),
+    ...(takenUp !== undefined && { takenUp }),
     openwop: openWopStatus(read, switches, process.env),
     ledger: {
       path: await describeLedgerPath(host, options),
@@ -173,6 +176,9 @@ function render(status: Status, terminal: Terminal, now: number): string {
   const lines = [
     ...renderAlarm(status, paint, terminal),
     renderField("coordination", switchText(status, paint)),
+    ...(status.takenUp === false
+      ? [renderField("taken up", `${paint.tone("bad", "no")}: ${NOT_TAKEN_UP}. ${TAKE_UP_ADVICE}`)]
+      : []),
     ...openWopLines(status).map((text) => renderField("OpenWOP", text)),
     renderField("ledger", describeLedger(status, paint, terminal.unicode)),
     ...(contents === undefined ? [] : [renderField("running", contents)]),

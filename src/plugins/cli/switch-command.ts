@@ -2,6 +2,7 @@
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { agentIdSchema } from "../../agents/coordination/contracts/ids.ts";
 import {
+  checkChanges,
   planDisable,
   planEnable,
   listWarningsAfterDisable,
@@ -41,7 +42,7 @@ async function enable(host: CliHost, options: SwitchOptions): Promise<void> {
   };
   await changeConfig(host, {
     options,
-    plan: (config) => planEnable(config, wanted),
+    plan: (config) => checkChanges(config, planEnable(config, wanted)),
     warnings: listWarningsAfterEnable,
     already: "coordination is already enabled",
     next: [...TAKEN_UP, `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`],

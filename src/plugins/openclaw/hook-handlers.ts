@@ -17,6 +17,7 @@ import { createPrivilegeHandlers, type PrivilegeHandlers } from "./privileges/pr
 import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
 import { noteRefusal, waitForTurn } from "./runtime-access/provider-turns.ts";
+import { reportFailure } from "./runtime-access/report-failure.ts";
 import {
   findRuntime,
   replaceRuntime,
@@ -74,7 +75,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     try {
       return await use(work);
     } catch (error) {
-      tell(api, hook, error);
+      await tell(api, hook, error);
       return undefined;
     }
   };
@@ -106,25 +107,53 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       noteRefusal(event, ctx);
       return runQuietly("agent_end", (runtime) => endTurn(runtime, ctx));
     },
-    start: async (): Promise<void> => {
-      await replaceRuntime(await make());
-      await runQuietly("start", async (runtime) => {
-        try {
-          await runtime.coordinator();
-          runtime.health.succeeded();
-          void runtime.openwop?.start();
-        } catch (error) {
-          runtime.health.failed(error, 0);
-        }
-      });
-    },
+    start: () => startRuntime(api, make, runQuietly),
     stop: async (): Promise<void> => {
-      await findRuntime()?.close();
+      const runtime = findRuntime();
+      await runtime?.close();
+      if (runtime === findRuntime()) runtime?.health.closed();
     },
   };
 }
 
+/** Makes the runtime; where that fails, as for a configuration that is refused, the operator is told why spawns are not coordinated. */
+async function makeOrReport(
+  api: OpenClawPluginApi,
+  make: () => Promise<SharedRuntime>,
+): Promise<SharedRuntime> {
+  try {
+    return await make();
+  } catch (error) {
+    await reportFailure(api, error, 0);
+    throw error;
+  }
+}
+
 type Quietly = <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+
+async function startRuntime(
+  api: OpenClawPluginApi,
+  make: () => Promise<SharedRuntime>,
+  quietly: Quietly,
+): Promise<void> {
+  const next = await makeOrReport(api, make);
+  const previous = await replaceRuntime(next);
+  await quietly("start", async (runtime) => {
+    try {
+      await runtime.coordinator();
+      runtime.health.succeeded();
+      void runtime.openwop?.start();
+    } catch (error) {
+      runtime.health.failed(error, 0);
+    }
+  });
+  // A ledger on a server may answer late: the gateway goes on meanwhile.
+  if (previous && previous.ledger.place !== next.ledger.place) void reportLeft(previous, next);
+}
+
+async function reportLeft(previous: SharedRuntime, next: SharedRuntime): Promise<void> {
+  await (await import("./runtime-access/report-left-ledger.ts")).reportLeftLedger(previous, next);
+}
 
 async function onCompacted(
   quietly: Quietly,
@@ -235,10 +264,9 @@ function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding 
   }
 }
 
-/** A stopped plugin is no news; anything else is. */
-function tell(api: OpenClawPluginApi, hook: string, error: unknown): void {
+/** Reports a failure; a stopped plugin is no news. */
+async function tell(api: OpenClawPluginApi, hook: string, error: unknown): Promise<void> {
   if (isCoordinationError(error) && error.code === "LEDGER_CLOSED") return;
-  const runtime = findRuntime();
-  if (runtime) runtime.health.failed(error, 0);
-  else api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
+  const failure = await reportFailure(api, error, 0);
+  if (!failure) api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
 }

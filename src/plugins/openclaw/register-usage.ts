@@ -1,14 +1,13 @@
 /**
  * Owns: which hooks of the host tell what model calls use, and where the operator's budget stops a child. Counting is
  * synchronous and needs no ledger; everything else is loaded with the first count.
+ *
+ * The budget of a coordination is that under which it was opened, whatever the configuration says now: children are always looked
+ * up. Sessions that nobody spawned are never stopped, so that their calls do not wait for the ledger.
  */
-import {
-  readSection,
-  listRuledPacks,
-  readWrittenSettings,
-} from "../../agents/coordination/contracts/config/written-settings.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
+import { isChildSession } from "./host/session-agent.ts";
 import { noteAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
 import { accessUsageBook } from "./runtime-access/usage-memory.ts";
 import { readUsage } from "./usage/read-usage.ts";
@@ -34,26 +33,29 @@ export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<Us
     if (run && run.dueAtMs === undefined) void handlers().then((usage) => usage.noted(run));
     return undefined;
   });
-  if (!hasBudget(api)) return;
-  api.on("before_agent_run", async (_, ctx) => (await handlers()).beforeRun(ctx), {
-    timeoutMs: HOST_TIMEOUT_MS,
-  });
-  api.on("before_tool_call", async (_, ctx) => (await handlers()).beforeCall(ctx), {
-    priority: BEFORE_OURS,
-    timeoutMs: HOST_CALL_TIMEOUT_MS,
-  });
+  api.on(
+    "before_agent_run",
+    async (_, ctx) => (isOfChild(ctx) ? (await handlers()).beforeRun(ctx) : undefined),
+    {
+      timeoutMs: HOST_TIMEOUT_MS,
+    },
+  );
+  api.on(
+    "before_tool_call",
+    async (_, ctx) => (isOfChild(ctx) ? (await handlers()).beforeCall(ctx) : undefined),
+    {
+      priority: BEFORE_OURS,
+      timeoutMs: HOST_CALL_TIMEOUT_MS,
+    },
+  );
+}
+
+function isOfChild({ sessionKey }: { readonly sessionKey?: string | undefined }): boolean {
+  return sessionKey !== undefined && isChildSession(sessionKey);
 }
 
 type MessageContext = HookContext<"before_message_write">;
 
 function beginCall(session: SessionKey, runId: string, traceId: string | undefined): void {
   accessUsageBook().beginCall({ session, runId, ...(traceId && { traceId }) });
-}
-
-/** Without one no call waits for the ledger. */
-function hasBudget({ pluginConfig }: OpenClawPluginApi): boolean {
-  const settings = [undefined, ...listRuledPacks(pluginConfig)].map((pack) =>
-    readWrittenSettings(pluginConfig, pack),
-  );
-  return settings.some((written) => Object.keys(readSection(written, "budget")).length > 0);
 }

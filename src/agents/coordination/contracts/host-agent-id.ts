@@ -22,3 +22,9 @@ export function findAgentEntry<Entry>(
   const wanted = parseHostAgentId(agentId);
   return Object.entries(agents).find(([id]) => parseHostAgentId(id) === wanted)?.[1];
 }
+
+/** True when a list names an agent, under whichever spelling. */
+export function isAgentListed(agents: readonly string[], agentId: string): boolean {
+  const wanted = parseHostAgentId(agentId);
+  return agents.some((agent) => parseHostAgentId(agent) === wanted);
+}

@@ -8,6 +8,7 @@ import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   parseWholeNumber,
+  refuseHiddenQuestion,
   withExamples,
   withJson,
   writeJson,
@@ -49,6 +50,7 @@ function refuseOptionsOfList({ parent }: Command): void {
 
 async function release(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
   const token = parseWholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
+  refuseHiddenQuestion(host, options);
   const isWanted = options.yes === true || host.confirm === undefined;
   if (!isWanted && !(await host.confirm(`End claim ${token}? ${EFFECT}`))) {
     host.failWith(1);

@@ -62,6 +62,8 @@ type Read = { readonly agents: readonly InstalledAgent[] } | { readonly problem:
 
 function asProblem(error: unknown): Read {
   if (error instanceof CoordinationError) return { problem: error.message };
+  if (error instanceof Error && "code" in error)
+    return { problem: `it cannot be read (${String(error.code)})` };
   throw error;
 }
 

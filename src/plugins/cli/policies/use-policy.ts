@@ -3,6 +3,7 @@ import { TUNABLE } from "../../../agents/coordination/contracts/config/written-s
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { listSettings } from "../../../agents/coordination/policies/list-settings.ts";
 import {
+  checkChanges,
   describePolicyRule,
   planNoPolicy,
   planNoPolicyRule,
@@ -65,11 +66,19 @@ async function usePack(host: CliHost, name: string, options: PolicyOptions): Pro
   const whose = selector ? `the work of ${describePolicyRule(selector)}` : "the gateway";
   await changeConfig(host, {
     options,
-    plan: (config) => (selector ? planPolicyRule(config, selector, pack) : planPolicy(config, pack)),
+    plan: (config) => checkChanges(config, planPack(config, selector, pack)),
     warnings: (config) => [...listOverrides(config, pack, unicode), ...(selector ? listUnheld(pack) : [])],
     already: `${whose} goes by ${pack.name} ${pack.version} already`,
     next: [...TAKEN_UP, `Next: \`${host.program} policy test ${name}\` says what it would have changed.`],
   });
+}
+
+function planPack(
+  config: unknown,
+  selector: PolicySelector | undefined,
+  pack: PolicyPack,
+): ReturnType<typeof planPolicy> {
+  return selector ? planPolicyRule(config, selector, pack) : planPolicy(config, pack);
 }
 
 async function dropPack(host: CliHost, options: PolicyOptions): Promise<void> {

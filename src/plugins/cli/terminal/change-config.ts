@@ -5,7 +5,7 @@ import type { ConfigChange } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "./cli-host.ts";
 import { paintFor } from "./paint.ts";
 import { formatPrintable } from "./printable.ts";
-import { withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
+import { refuseHiddenQuestion, withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
 
 /** The host logs that a reload failed while a plugin works, and does not try again by itself. */
 export const TAKEN_UP = [
@@ -35,7 +35,7 @@ export function withChangeOptions(command: Command): Command {
     .option("--dry-run", "show what would change and change nothing");
 }
 
-/** @throws CoordinationError `CONFIG_NOT_WRITABLE`, `CONFIG_INVALID` */
+/** @throws CoordinationError `CONFIG_NOT_WRITABLE`, `CONFIG_INVALID`, `INPUT_INVALID` */
 export async function changeConfig(host: CliHost, request: ChangeRequest): Promise<void> {
   const { plan } = request;
   const before = await host.config.read();
@@ -46,6 +46,7 @@ export async function changeConfig(host: CliHost, request: ChangeRequest): Promi
     );
   }
   const planned = plan(before.config);
+  if (planned.length > 0 && !request.options.dryRun) refuseHiddenQuestion(host, request.options);
   await explain(host, request, { planned, config: before.config });
   const outcome = await outcomeOf(host, request, planned);
   if (outcome === "refused") host.failWith(1);

@@ -17,6 +17,8 @@ export interface CliHost {
   now(): EpochMs;
   /** Absent where nobody can answer. */
   readonly confirm?: (question: string) => Promise<boolean>;
+  /** True where a person could answer a question and would not see it. */
+  readonly isQuestionHidden?: boolean;
   /** Absent where no gateway can be called. */
   readonly gateway?: GatewayCaller;
   /** Absent: as `waitingInProcess`. */

@@ -51,6 +51,18 @@ export async function runCommand(
   }
 }
 
+/** @throws CoordinationError `INPUT_INVALID` where a person is to be asked who would not see the question */
+export function refuseHiddenQuestion(
+  { isQuestionHidden }: CliHost,
+  { yes }: { readonly yes?: boolean },
+): void {
+  if (isQuestionHidden !== true || yes === true) return;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    "stderr is no terminal, so you would not see the question whether to go on; give --yes to go on without it",
+  );
+}
+
 export async function writeJson(host: CliHost, value: unknown): Promise<void> {
   await host.stdout.write(`${formatJson(value, 2)}\n`);
 }

@@ -8,6 +8,8 @@ export interface HealthRecord {
   succeeded(): void;
   /** `spawns` is how many spawns go on uncoordinated because of it. */
   failed(error: unknown, spawns: number): CoordinationError;
+  /** Writes down once more how it was: nothing is coordinated from now on. */
+  closed(): void;
 }
 
 export function createHealthRecord(dependencies: {
@@ -39,7 +41,10 @@ export function createHealthRecord(dependencies: {
       const { code, message } = failure;
       const isKnown = health.state === "degraded" && health.failure?.code === code;
       // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
-      if (isKnown && spawns === 0) return failure;
+      if (isKnown && spawns === 0) {
+        if (!isReported) setHealth(health);
+        return failure;
+      }
       const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
       setHealth({
         state: "degraded",
@@ -52,6 +57,9 @@ export function createHealthRecord(dependencies: {
         `${consequence}: ${message}. ${failure.advice}`,
       );
       return failure;
+    },
+    closed: () => {
+      if (isReported) setHealth(health);
     },
   };
 }

@@ -2,6 +2,7 @@
  * Owns: which places of the operator's configuration switch coordination on and off, and changing them through the host.
  * Does not own: what the plugin's own part of it means (`contracts/config.ts`).
  */
+import { hash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -12,6 +13,7 @@ import {
 import type { LedgerConfig } from "../../../agents/coordination/contracts/config/ledger-config.ts";
 import type { PolicyRule } from "../../../agents/coordination/contracts/config/policies-config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
 import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/is-record.ts";
 
 const PLUGIN_ID = "coordination";
@@ -193,6 +195,31 @@ export function describePolicyRule({ agent, channel, session }: PolicySelector):
     ...(channel === undefined ? [] : [`channel ${channel}`]),
     ...(session === undefined ? [] : [`session ${session}`]),
   ].join(", ");
+}
+
+/** A variable that the host did not find here. The gateway's environment may have it. */
+const UNRESOLVED = /\$\{[A-Z_][A-Z0-9_]*\}/u;
+
+/**
+ * Returns the changes.
+ * @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse the configuration that they make
+ */
+export function checkChanges(config: unknown, changes: ConfigChange[]): ConfigChange[] {
+  const after = structuredClone(config ?? {});
+  applyChanges(after, changes);
+  const phase1 = phase1Of(after);
+  if (isCoordinationError(phase1) && !hasUnresolvedVariable(after)) throw phase1;
+  return changes;
+}
+
+/** True where the plugin's part of the configuration names a variable whose value the gateway may have and this process has not. */
+export function hasUnresolvedVariable(config: unknown): boolean {
+  return UNRESOLVED.test(JSON.stringify(readValueAt(config, ENTRY) ?? {}));
+}
+
+/** Returns the hash by which a gateway tells which configuration it coordinates by. */
+export function hashConfig(phase1: Phase1Config): string {
+  return hash("sha256", formatCanonicalJson(phase1));
 }
 
 /** Returns the configuration below `coordination.phase1` as it is written, without defaults. */

@@ -8,6 +8,7 @@
 import { hash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { isAgentListed } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import {
   coordinationIdSchema,
   formatTimestamp,
@@ -84,7 +85,7 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
         (work) =>
           use((plans, { config: { agents, acpAgents } }) => {
             // A child's report belongs to the plan that it works for, whoever may plan.
-            const isOff = tool === "coordination_plan" && agents && !agents.includes(agent);
+            const isOff = tool === "coordination_plan" && agents && !isAgentListed(agents, agent);
             if (isOff) return Promise.reject(new Error(OFF));
             const requester = { agent, isSandboxed: sandboxed === true };
             const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));

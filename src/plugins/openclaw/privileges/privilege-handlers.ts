@@ -2,7 +2,8 @@
  * Owns: holding sessions to their privileges: before every call, and in what their models are shown.
  *
  * It fails closed: where it cannot be told what a child may do, its calls are refused. A session that nobody spawned is held to
- * nothing, and goes on. Words of a model are never asked; what holds a session is in the ledger (H3).
+ * nothing, and goes on. Words of a model are never asked; what holds a session is in the ledger (H3). A session that was held by
+ * another ledger, which the gateway used before, may do nothing: this one does not say what holds it.
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
@@ -23,6 +24,7 @@ import { extractorsOf } from "../writes/extractor-registry.ts";
 import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
 import { TOOL_NAMES } from "../host/tool-declarations.ts";
+import { accessBoundsMemory } from "./bounds-memory.ts";
 import { createSessionParents } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
 
@@ -52,9 +54,6 @@ export interface PrivilegeHandlers {
   readonly isHeld: (runtime: SharedRuntime, session: SessionKey) => Promise<boolean>;
 }
 
-/** Sessions that are remembered: the bounds on a step are fixed with its admission. */
-const SESSIONS_MAX = 1_000;
-
 /** Calls between their two hooks. */
 const CALLS_MAX = 1_000;
 
@@ -68,12 +67,8 @@ const CODE_MODE = "code_mode_exec";
 export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeDependencies): PrivilegeHandlers {
   const parentOf = createSessionParents(api);
   const recordedCalls = createRecent<true>(CALLS_MAX);
-  const knownSessions = createRecent<SessionBounds>(SESSIONS_MAX);
-  const boundsOf = async (runtime: SharedRuntime, session: SessionKey): Promise<SessionBounds> => {
-    const found = knownSessions.get(session) ?? (await findBounds(runtime, session, parentOf));
-    if (found.isKnown) knownSessions.set(session, found);
-    return found;
-  };
+  const boundsOf = (runtime: SharedRuntime, session: SessionKey): Promise<BoundsNow> =>
+    readBounds(runtime, session, parentOf);
   return {
     refuseCall: async (event, ctx) => {
       const { sessionKey } = ctx;
@@ -82,6 +77,7 @@ export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeDependen
       try {
         return await use(async (runtime) => {
           const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
+          if (sessionBounds.isLeftBehind) return createRefusal("call", LEFT_BEHIND);
           if (sessionBounds.bounds.length === 0) return undefined;
           const refusal = await findRefusal({ api, runtime, sessionBounds }, { event, ctx });
           if (!refusal || !sessionBounds.step) return undefined;
@@ -123,7 +119,10 @@ export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeDependen
         appendSystemContext: `<coordination-privileges>\n${lines.join("\n- ")}\n</coordination-privileges>`,
       };
     },
-    isHeld: async (runtime, session) => (await boundsOf(runtime, session)).bounds.length > 0,
+    isHeld: async (runtime, session) => {
+      const { bounds, isLeftBehind } = await boundsOf(runtime, session);
+      return bounds.length > 0 || isLeftBehind === true;
+    },
   };
 }
 
@@ -148,6 +147,32 @@ function readUnshownCall({ toolName, toolCallId, params, error }: AfterEvent): N
 
 const UNTOLD =
   "what this session may do cannot be told now; try again in a moment, and if it does not help report in your result that you could not go on";
+
+const LEFT_BEHIND =
+  "the gateway's ledger was changed while this session worked, and the new one does not say what it may do; end your work and report in your result that you could not go on";
+
+interface BoundsNow extends SessionBounds {
+  /** The session was held by the ledger that the gateway used before, and this one does not know it. */
+  readonly isLeftBehind?: true;
+}
+
+/** Reads what a session is held to from memory, and else from the ledger. @throws CoordinationError as `findBounds` */
+async function readBounds(
+  runtime: SharedRuntime,
+  session: SessionKey,
+  parentOf: (session: SessionKey) => SessionKey | undefined,
+): Promise<BoundsNow> {
+  const memory = accessBoundsMemory();
+  const { place } = runtime.ledger;
+  const before = memory.get(session);
+  if (before?.place === place && before.sessionBounds.isKnown) return before.sessionBounds;
+  const sessionBounds = await findBounds(runtime, session, parentOf);
+  const isOfOtherLedger = before !== undefined && before.place !== place;
+  if (isOfOtherLedger && before.sessionBounds.bounds.length > 0 && !sessionBounds.isKnown)
+    return { ...sessionBounds, isLeftBehind: true };
+  if (sessionBounds.isKnown || sessionBounds.bounds.length > 0) memory.set(session, { sessionBounds, place });
+  return sessionBounds;
+}
 
 async function findBounds(
   runtime: SharedRuntime,

@@ -1,8 +1,8 @@
 /** Owns: building the shared runtime from the host's API and the operator's config. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { TakeChannelAnswer } from "../../channels.ts";
 import { createOpenOnce } from "../../open-once.ts";
 import { createPolicyBook } from "../../policy-book.ts";
-import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ProviderLanes } from "../../../agents/coordination/ports/provider-use.ts";
@@ -38,6 +38,7 @@ import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
 import { createHostNames } from "../host/host-names.ts";
+import { hashConfig } from "../host/operator-config.ts";
 import { createHostLogger } from "../host/host-logger.ts";
 import { readTranscript } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
@@ -48,7 +49,13 @@ import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import type { ChildNow, Faces, PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
+import {
+  withRuntime,
+  type ChildNow,
+  type Faces,
+  type PendingSpawn,
+  type SharedRuntime,
+} from "./shared-runtime.ts";
 import { createPlanShow } from "../runners/show-plan.ts";
 import { createSubagentRunner } from "../runners/subagent-runner.ts";
 import { CHILD_TOOLS } from "../host/tool-declarations.ts";
@@ -97,14 +104,15 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const faces = createFaces(api, { ...ledger, config, logger, coordinator: opened.get });
   return {
     hooks,
-    gateOfAgent: createGateOfAgent([config, ...ruled.values()], hooks),
-    privilegeRules: [config, ...ruled.values()].map(({ privileges }) => privileges),
+    ...createRules([config, ...ruled.values()], hooks),
+    ...(policies && { policies }),
     acpDefaultAgent: () => acpDefaultAgentOf(api),
     config,
     logger,
+    ledger,
     runner,
     ...(providers && { providers }),
-    health: createHealth(ledger, logger),
+    health: createHealth(api, () => (opened.isClosed() ? undefined : hashConfig(config))),
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     narrowedSpawns: new Map(),
     folderOf: createWorkingFolders(api.runtime, assignedFolders),
@@ -126,9 +134,18 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   };
 }
 
-function createHealth({ ledgerPath }: LedgerLocation, logger: Logger): SharedRuntime["health"] {
-  const sink = createHealthSink(ledgerPath);
-  return createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now });
+/** Creates what tells how the gateway is. It needs no valid configuration; without one there is no hash of it to tell. */
+export function createHealth(
+  api: OpenClawPluginApi,
+  readConfigHash: () => string | undefined = () => undefined,
+): SharedRuntime["health"] {
+  const ledgerPath = joinLedgerPath(api.runtime.state.resolveStateDir());
+  return createHealthRecord({
+    logger: createHostLogger(api.logger),
+    sink: createHealthSink(ledgerPath, readConfigHash),
+    before: readHealthBeside(ledgerPath),
+    now: Date.now,
+  });
 }
 
 /** Finds the ledger that is used, the one in the state folder, beside which keys lie, and what this gateway is called. */
@@ -207,9 +224,21 @@ function createProviders(
   return createProviderLanes({ clock: systemClock, logger, rules, drawFraction: Math.random });
 }
 
+/** Creates the rules of the gateway and of each pack, for where nobody can tell which of them holds. */
+function createRules(
+  configs: readonly Phase1Config[],
+  hooks: HookHost,
+): Pick<SharedRuntime, "gateOfAgent" | "gateRules" | "privilegeRules"> {
+  return {
+    gateOfAgent: createGateOfAgent(configs, hooks),
+    gateRules: configs.map(({ gates }) => gates),
+    privilegeRules: configs.map(({ privileges }) => privileges),
+  };
+}
+
 function createGateOfAgent(configs: readonly Phase1Config[], hooks: HookHost): SharedRuntime["gateOfAgent"] {
   return (agentId) => {
-    const plugins = hooks.verifiersFor(parseHostAgentId(agentId));
+    const plugins = hooks.verifiersFor(agentId);
     const gates = configs.map(({ gates: rules, truth: { onMismatch } }) =>
       gateOf(rules, { agentId, runner: "subagent", onMismatch, plugins }),
     );
@@ -243,9 +272,10 @@ interface HostOptions extends Pick<
 
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
-  { runtime }: OpenClawPluginApi,
+  api: OpenClawPluginApi,
   { assignedFolders, ...options }: HostOptions,
 ): Promise<RunningCoordinator> {
+  const { runtime } = api;
   const { logger } = options;
   const gateMemory = accessGateMemory();
   gateMemory.key = readWithheldKey(options.ledgerPath);
@@ -261,6 +291,7 @@ async function composeForHost(
   const show = createPlanShow(mirror, (sha256) => coordinator.reads.get(sha256));
   const owner = createOwnerRunner(runtime, { clock: systemClock, logger });
   const hostConfig = runtime.config.current();
+  const take = createAnswerTaker(api);
   const coordinator: RunningCoordinator = await composeCoordinator({
     ...options,
     secrets: collectGatewaySecrets({ config: options.config, hostConfig, environment: process.env }),
@@ -276,10 +307,11 @@ async function composeForHost(
     model: createHostModel(runtime),
     withheld: gateMemory.texts,
     usage: accessUsageBook(),
-    channels: (take) => ({
+    channels: {
       host: createHostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
       chat: createChatChannel(owner, () => systemClock.now()),
-    }),
+    },
+    takeAnswer: take,
     workspaceOf: (agent) => workspaceOf(runtime, agent),
     workingFolderOf: (agent) => findAgentFolder(runtime, agent),
     onPlan: show,
@@ -287,6 +319,17 @@ async function composeForHost(
     stopShowing: () => waitWithin(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined),
   });
   return coordinator;
+}
+
+/** Takes answers on the runtime that is open then: a reload may have closed the one that told people of the question. */
+function createAnswerTaker(api: OpenClawPluginApi): TakeChannelAnswer {
+  const make = (): Promise<SharedRuntime> => Promise.resolve(makeRuntime(api));
+  return async (request, through) => {
+    const answered = await withRuntime(make, async (runtime) =>
+      (await runtime.coordinator()).answer({ ...request, through }),
+    );
+    return answered.kind === "refused" ? answered : undefined;
+  };
 }
 
 function workspaceOf({ agent: agents, config }: OpenClawPluginApi["runtime"], agent: AgentId): string {

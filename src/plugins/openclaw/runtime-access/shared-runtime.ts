@@ -14,13 +14,15 @@ import type {
 import type { ChildRun } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { WatchedChild } from "../../../agents/coordination/runtime/spawns/child-watch.ts";
 import type { Gate } from "../../../agents/coordination/contracts/verification.ts";
+import type { GatesConfig } from "../../../agents/coordination/contracts/config/gates-config.ts";
 import type { PrivilegesConfig } from "../../../agents/coordination/contracts/config/privileges-config.ts";
 import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { PolicyBook } from "../../../agents/coordination/runtime/environment/policy-rules.ts";
 import type { SpawnObserver } from "../../../agents/coordination/ports/spawn-observer.ts";
 import type { ProviderLanes } from "../../../agents/coordination/ports/provider-use.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import type { RunningCoordinator } from "../../compose.ts";
+import type { LedgerLocation, RunningCoordinator } from "../../compose.ts";
 import type { HookHost } from "../../hooks/hook-host.ts";
 import type { HostNames } from "../host/host-names.ts";
 import type { TranscriptMessage } from "../host/host-runs.ts";
@@ -48,6 +50,8 @@ export interface Faces {
 export interface SharedRuntime extends Faces {
   readonly config: Phase1Config;
   readonly logger: Logger;
+  /** The ledger that is used. Its place may have a password. */
+  readonly ledger: LedgerLocation;
   readonly health: HealthRecord;
   readonly runner: SpawnObserver;
   /** Absent where the operator does not want calls held back. */
@@ -56,6 +60,10 @@ export interface SharedRuntime extends Faces {
   readonly hooks: HookHost;
   /** Returns the gate of an agent that a model spawns, as far as the configuration tells: a strict one where any pack has it. */
   gateOfAgent(agentId: AgentId): Gate | undefined;
+  /** The rules on gates: those of the gateway, and of each pack that holds for single sessions. */
+  readonly gateRules: readonly GatesConfig[];
+  /** The packs that hold for single sessions. Absent: there are none. */
+  readonly policies?: PolicyBook;
   /** The operator's bounds on children: those of the gateway, and of each pack that holds for single sessions. */
   readonly privilegeRules: readonly PrivilegesConfig[];
   /** Whom the host takes for a spawn over ACP that names no agent. */
@@ -109,10 +117,12 @@ export function findRuntime(): SharedRuntime | undefined {
   return (globalThis as Holder)[KEY];
 }
 
-export async function replaceRuntime(next: SharedRuntime): Promise<void> {
+/** Puts a runtime in place of the one before, and returns that one, closed. */
+export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime | undefined> {
   const previous = findRuntime();
   (globalThis as Holder)[KEY] = next;
   await previous?.close();
+  return previous;
 }
 
 /**

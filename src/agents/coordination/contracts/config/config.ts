@@ -11,7 +11,7 @@ import { agentIdSchema } from "../ids.ts";
 import { metricsSchema } from "./metrics-config.ts";
 import { openWopSchema } from "./openwop-config.ts";
 import { pageSchema } from "./page-config.ts";
-import { policiesSchema } from "./policies-config.ts";
+import { policiesOnlySchema, policiesSchema } from "./policies-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
@@ -341,11 +341,15 @@ export type Phase1Config = z.output<typeof phase1Schema>;
  * @throws CoordinationError `CONFIG_INVALID`
  */
 export function parsePluginConfig(value: unknown): Phase1Config {
-  const { phase1 } = parseConfig(pluginConfigSchema, value).coordination;
-  const { default: pack, rules } = phase1.policies;
+  // Alone first: without the pack that it goes by a configuration need not be valid.
+  const { default: pack, rules } = parseConfig(policiesOnlySchema, value).coordination.phase1.policies;
+  const phase1 =
+    pack === undefined
+      ? parseConfig(pluginConfigSchema, value).coordination.phase1
+      : parseWithPack(value, pack);
   // A pack that cannot hold is told now, and not when somebody spawns.
   if (rules.length > 0) parseRuledConfigs(value);
-  return pack === undefined ? phase1 : parseWithPack(value, pack);
+  return phase1;
 }
 
 /**

@@ -141,7 +141,9 @@ export const escalationsSchema = z
     requireDifferentApprover: z
       .boolean()
       .default(false)
-      .describe("The session that asked, or whose result is in question, is not where it may be answered."),
+      .describe(
+        "The session that a question is about, or whose plan it is, is not where it may be answered.",
+      ),
     approvers: z
       .array(z.string().min(1).max(BOUNDS.idCharsMax))
       .max(BOUNDS.policyOverridesMax)

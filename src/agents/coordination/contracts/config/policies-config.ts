@@ -64,5 +64,11 @@ export const policiesSchema = z
       if (!Object.hasOwn(packs, pack))
         context.addIssue({ code: "custom", path: ["rules", index, "pack"], message });
   });
+/** The schema of the plugin's whole configuration, of which it reads these settings and leaves those beside them alone. */
+export const policiesOnlySchema = z.strictObject({
+  coordination: z
+    .strictObject({ phase1: z.object({ policies: policiesSchema.prefault({}) }).prefault({}) })
+    .prefault({}),
+});
 /** Settings of policy packs. */
 export type PoliciesConfig = z.output<typeof policiesSchema>;

@@ -1,0 +1,42 @@
+/** Owns: whether the running gateway goes by the configuration that is written. The host may refuse to reload the plugin. */
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { isProcessThere } from "../../platform/process-name.ts";
+import {
+  hashConfig,
+  hasUnresolvedVariable,
+  isCoordinating,
+  readSwitches,
+} from "../openclaw/host/operator-config.ts";
+import type { Check } from "./doctor-checks.ts";
+import { loadLedgerReader, resolvePathBeside } from "./ledger/open-ledger.ts";
+import type { CliHost } from "./terminal/cli-host.ts";
+import type { ReaderOptions } from "./terminal/run-command.ts";
+
+export const NOT_TAKEN_UP = "the running gateway goes by another configuration";
+export const TAKE_UP_ADVICE = "Run `openclaw plugins reload coordination`, or restart the gateway.";
+
+/** Returns `undefined` where no gateway of this state folder runs for sure, or where the configurations cannot be compared. */
+export async function isTakenUp(
+  host: CliHost,
+  options: ReaderOptions,
+  config: unknown,
+): Promise<boolean | undefined> {
+  // Beside a ledger that is named another gateway may have reported.
+  if (options.ledger !== undefined || config === undefined || hasUnresolvedVariable(config)) return undefined;
+  const { readGatewayBeside } = await loadLedgerReader();
+  const gateway = readGatewayBeside(await resolvePathBeside(host, options));
+  if (!gateway || !isProcessThere(gateway.process)) return undefined;
+  const switches = readSwitches(config);
+  const { phase1 } = switches;
+  const isWanted = !isCoordinationError(phase1) && isCoordinating(switches);
+  return gateway.configSha256 === (isWanted ? hashConfig(phase1) : undefined);
+}
+
+/** Returns the check; none where it is not known whether the configuration was taken up. */
+export function checkTakenUp(takenUp: boolean | undefined): Check[] {
+  if (takenUp === undefined) return [];
+  const name = "taken-up";
+  return takenUp
+    ? [{ name, status: "ok", message: "the running gateway goes by this configuration" }]
+    : [{ name, status: "warn", message: NOT_TAKEN_UP, advice: TAKE_UP_ADVICE }];
+}

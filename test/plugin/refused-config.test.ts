@@ -1,0 +1,139 @@
+/** Owns: what spawns and writes come to where the plugin refuses a configuration that the host's JSON schema takes. */
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost, type FakeHost } from "./fake-host.ts";
+
+/** A gate names a verifier that does not exist. */
+const REFUSED_CONFIG = { gates: { agents: { writer: { checks: ["tests"] } } } };
+
+let folder: TempFolder;
+let stopping: HookHandlers[];
+
+beforeEach(() => {
+  folder = createTempFolder();
+  stopping = [];
+});
+
+afterEach(async () => {
+  for (const handlers of stopping) await handlers.stop();
+  // The next test is a gateway that starts.
+  Reflect.deleteProperty(globalThis, Symbol.for("openclaw-coordination.runtime"));
+  folder[Symbol.dispose]();
+});
+
+function createHandlers(phase1: Record<string, unknown>): { handlers: HookHandlers; host: FakeHost } {
+  const host = createFakeHost({ stateDir: folder.path, phase1 });
+  const handlers = createHookHandlers(host.api);
+  stopping.push(handlers);
+  return { handlers, host };
+}
+
+/** Starts the gateway, whose host goes on with the hooks of a plugin whose service failed. */
+async function startRefused(phase1: Record<string, unknown>) {
+  const started = createHandlers({ ...REFUSED_CONFIG, ...phase1 });
+  await expect(started.handlers.start()).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+  return started;
+}
+
+const contextOf = (agentId: string): HookContext<"before_tool_call"> =>
+  ({ sessionKey: `agent:${agentId}:main`, agentId, runId: "run-1" }) as HookContext<"before_tool_call">;
+
+const call = (handlers: HookHandlers, toolName: string, params: Record<string, unknown> = {}) =>
+  handlers.beforeCall({ toolName, toolCallId: "call-1", runId: "run-1", params }, contextOf("main"));
+
+const spawn = (handlers: HookHandlers, agentId = "main") =>
+  handlers.beforeSpawn(
+    { toolName: "sessions_spawn", toolCallId: "call-1", runId: "run-1", params: { task: "work" } },
+    contextOf(agentId),
+  );
+
+const readGatewayHealth = () => readHealthBeside(join(folder.path, "coordination", "ledger.sqlite"));
+
+const createRefusedAnswer = (act: string) => ({
+  block: true,
+  blockReason: expect.stringMatching(
+    new RegExp(`^Coordination refused this ${act}: .*verifier.*\\. Correct plugins\\.entries`, "su"),
+  ) as string,
+});
+
+describe("a gateway that starts with a configuration which only the plugin refuses", () => {
+  it("refuses spawns and writes in strict mode, and lets an agent read", async () => {
+    const { handlers } = await startRefused({ strict: true });
+    expect(await spawn(handlers)).toMatchObject(createRefusedAnswer("spawn"));
+    expect(await call(handlers, "write", { path: "a", content: "x" })).toMatchObject(
+      createRefusedAnswer("call"),
+    );
+    expect(await call(handlers, "read", { path: "a" })).toBeUndefined();
+    expect(await call(handlers, "web_search", { query: "a" })).toBeUndefined();
+    expect(readGatewayHealth()).toMatchObject({ state: "degraded", uncoordinatedSpawns: 0 });
+  });
+
+  it("refuses in strict mode a call of a tool that the configuration describes, and none where it rules on no writes", async () => {
+    const tools = { deploy: { kind: "write", resource: "service:{params.name}" } };
+    const described = await startRefused({ strict: true, conflicts: { tools } });
+    expect(await call(described.handlers, "deploy")).toMatchObject({ block: true });
+    const unruled = await startRefused({ strict: true, conflicts: { enabled: false } });
+    expect(await call(unruled.handlers, "write", { path: "a", content: "x" })).toBeUndefined();
+  });
+
+  it("lets spawns of an agent go on that is not to be coordinated, strict or not", async () => {
+    const { handlers } = await startRefused({ strict: true, agents: ["Research"] });
+    expect(await spawn(handlers, "main")).toBeUndefined();
+    expect(readGatewayHealth()).toMatchObject({ uncoordinatedSpawns: 0 });
+    expect(await spawn(handlers, "research")).toMatchObject(createRefusedAnswer("spawn"));
+  });
+
+  it("by default lets spawns go on, says so loudly for each, and counts them", async () => {
+    const { handlers, host } = await startRefused({});
+    expect(readGatewayHealth()).toMatchObject({ state: "degraded", failure: { code: "CONFIG_INVALID" } });
+    expect(await spawn(handlers)).toBeUndefined();
+    expect(await spawn(handlers)).toBeUndefined();
+    expect(await call(handlers, "write", { path: "a", content: "x" })).toBeUndefined();
+    expect(host.lines.filter(({ text }) => text.includes("A SPAWN GOES ON UNCOORDINATED"))).toHaveLength(2);
+    expect(readGatewayHealth()).toMatchObject({ state: "degraded", uncoordinatedSpawns: 2 });
+  });
+
+  it("is well again when the configuration is corrected, and keeps the count", async () => {
+    const { handlers } = await startRefused({});
+    await spawn(handlers);
+    const corrected = createHandlers({});
+    await corrected.handlers.start();
+    expect(readGatewayHealth()).toMatchObject({ state: "ok", uncoordinatedSpawns: 1 });
+    expect(await spawn(corrected.handlers)).toHaveProperty("params.coordination.stepId", "step-1");
+  });
+});
+
+describe("a reload to a configuration which only the plugin refuses", () => {
+  it("refuses spawns and writes where that configuration is strict, and counts none as gone on", async () => {
+    const before = createHandlers({});
+    await before.handlers.start();
+    await before.handlers.stop();
+    const { handlers } = await startRefused({ strict: true });
+    expect(await spawn(handlers)).toMatchObject({ block: true });
+    expect(await call(handlers, "write", { path: "a", content: "x" })).toMatchObject({ block: true });
+    expect(readGatewayHealth()).toMatchObject({ state: "degraded", uncoordinatedSpawns: 0 });
+  });
+});
+
+describe("a strict gateway that is just starting", () => {
+  it("refuses neither a write nor a spawn that comes before its service has started", async () => {
+    const { handlers } = createHandlers({ strict: true });
+    expect(await call(handlers, "write", { path: "a", content: "x" })).toBeUndefined();
+    expect(await spawn(handlers)).toHaveProperty("params.coordination.stepId", "step-1");
+  });
+
+  it("refuses neither while its service starts", async () => {
+    const { handlers } = createHandlers({ strict: true });
+    const [written, spawned] = await Promise.all([
+      call(handlers, "write", { path: "a", content: "x" }),
+      spawn(handlers),
+      handlers.start(),
+    ]);
+    expect(written).toBeUndefined();
+    expect(spawned).toHaveProperty("params.coordination.stepId", "step-1");
+  });
+});

@@ -268,6 +268,23 @@ describe("policy use", () => {
     expect(config.writes).toBe(1);
   });
 
+  test.each([[[]], [["--dry-run"]]])(
+    "drops no pack whose checks the configuration names, and writes nothing, with %j",
+    async (options) => {
+      const tests = { kind: "command", command: "npm" };
+      const checked = { version: "1.0.0", settings: { gates: { verifiers: { tests } } } };
+      const before = createWrittenConfig({
+        gates: { agents: { writer: { checks: ["tests"] } } },
+        policies: { default: "checked", packs: { checked } },
+      });
+      const config = createMemoryConfig(structuredClone(before));
+      const { stderr, exitCode } = await runCli(["policy", "drop", ...options, "--yes"], { config });
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(/CONFIG_INVALID: .*gates\.agents\.writer\.checks\[0\]/u);
+      expect(config).toMatchObject({ writes: 0, config: before });
+    },
+  );
+
   test("warns of settings that the configuration has otherwise, and changes nothing in a dry run", async () => {
     const before = createWrittenConfig({ gates: { confidenceThreshold: 0.6, revisionsMax: 2 } });
     const config = createMemoryConfig(structuredClone(before));

@@ -53,6 +53,38 @@ describe("a repository without file modes", () => {
     expect(isProgram(scene.repository, "a.txt")).toBe(true);
   });
 
+  it("has what was merged and is merged again after a crash", async () => {
+    using scene = createSceneWithoutModes();
+    const worktree = await scene.open();
+    putFile(worktree.tree, "a.txt", "changed\n");
+    runGit(worktree.tree, "add", "--chmod=+x", "a.txt");
+    putFile(worktree.tree, "new.txt", "new\n");
+    const changes = [...(await scene.changesOf(worktree)).values()];
+    const writes = changes
+      .map(decideByVersions)
+      .flatMap((fate) => (fate?.kind === "write" ? [fate.write] : []));
+    expect(writes).toHaveLength(2);
+    const writeAll = () => Promise.all(writes.map((write) => scene.worktrees.write(worktree, write)));
+    expect(await writeAll()).toEqual(["written", "written"]);
+    // On such a file system each file may look like a program.
+    chmodSync(join(scene.repository, "new.txt"), 0o755);
+    expect(await writeAll()).toEqual(["written", "written"]);
+    const again = [...(await scene.changesOf(worktree)).values()];
+    expect(again.map(decideByVersions)).toEqual([{ kind: "nothing" }, { kind: "nothing" }]);
+  });
+
+  it("keeps a file that the user has changed since", async () => {
+    using scene = createSceneWithoutModes();
+    const worktree = await scene.open();
+    putFile(worktree.tree, "a.txt", "changed\n");
+    const change = (await scene.changesOf(worktree)).get("a.txt");
+    const fate = change && decideByVersions(change);
+    putFile(scene.repository, "a.txt", "of the user\n");
+    expect(fate?.kind === "write" && (await scene.worktrees.write(worktree, fate.write))).toBe(
+      "changed_meanwhile",
+    );
+  });
+
   it.each([true, false])("gets a new program, also where the agent committed it: %s", async (isCommitted) => {
     using scene = createSceneWithoutModes();
     const worktree = await scene.open();

@@ -20,6 +20,7 @@ beforeAll(async () => {
         edges: chain("pause>gate"),
       }),
       createCaller("outer", "inner"),
+      createCaller("outermost", "outer"),
     ],
   });
 });
@@ -39,8 +40,8 @@ function readQuestion({ data }: Awaited<ReturnType<typeof callTool>>): Question 
 }
 
 /** Calls the workflow, and returns its run and the question that it waits for. */
-async function begin(client: McpClient) {
-  const called = await callTool(client, "outer", {}, { timeout: SOON_MS });
+async function begin(client: McpClient, workflowId = "outer") {
+  const called = await callTool(client, workflowId, {}, { timeout: SOON_MS });
   return { called, runId: String(called.data["runId"]), question: readQuestion(called) };
 }
 
@@ -52,7 +53,7 @@ describe("a run whose child asks a person", () => {
     expect(question).toMatchObject({ nodeId: "gate", kind: "approval", asked: { title: "Dig?" } });
     expect(question?.runId).not.toBe(runId);
     expect(called.text).toContain(
-      `Run ${runId} of outer waits for run ${String(question?.runId)}, which it began and which waits at gate`,
+      `Run ${runId} of outer waits for run ${String(question?.runId)} below it, which waits at gate`,
     );
     expect(JSON.stringify(called)).not.toContain("interruptToken");
     const status = await callTool(client, "status", { runId, waitSeconds: 50 }, { timeout: SOON_MS });
@@ -70,6 +71,25 @@ describe("a run whose child asks a person", () => {
     await waitFor(async () => (await callTool(client, "status", { runId })).data["status"] === "completed", {
       what: "the end of the run",
     });
+  });
+
+  it("shows the question of a child of its child, too, and takes the answer", async () => {
+    const client = await world.connect();
+    const { called, runId, question } = await begin(client, "outermost");
+    expect(question).toMatchObject({ nodeId: "gate", kind: "approval", asked: { title: "Dig?" } });
+    expect(called.data).toMatchObject({
+      status: "waiting-approval",
+      childRuns: [
+        {
+          status: "waiting-approval",
+          childRuns: [{ runId: question?.runId, status: "waiting-approval" }],
+        },
+      ],
+    });
+    const answered = await callTool(client, "answer", { runId, value: ACCEPT });
+    expect(answered).toMatchObject({ isError: false, data: { runId: question?.runId, nodeId: "gate" } });
+    const ended = await callTool(client, "status", { runId, waitSeconds: 50 }, { timeout: SOON_MS });
+    expect(ended.data["status"]).toBe("completed");
   });
 
   it("shows the question to nobody else", async () => {

@@ -1,5 +1,6 @@
 /** Owns: what the MCP server over stdio tells of the gateway's coordinations: how they are, when they end, and what they ask. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { plan, step } from "../core/plan-scene.ts";
 import { openWatchedGateway, type WatchedGateway } from "../attacks/named/watched-scene.ts";
 
@@ -23,8 +24,9 @@ async function callTool(name: string, args: object, once?: () => Promise<unknown
   const [answer = ""] = await gateway.askMcp(
     [{ method: "tools/call", params: { name, arguments: args } }],
     async () => {
-      if (!isAsked) await once?.();
+      const isFirst = !isAsked;
       isAsked = true;
+      if (isFirst) await once?.();
     },
   );
   const { result } = JSON.parse(answer) as {
@@ -66,6 +68,34 @@ describe("the status of a coordination", () => {
       coordination: { status: "running" },
       questions: [{ questionId: `${coordinationId}:escalation-1` }],
     });
+  });
+
+  it("does not wait for people where an agent has asked its parent", async () => {
+    await gateway.callTool("coordination_escalate", { ...QUESTION, to: "parent" });
+    const status = await callTool("status", { runId: coordinationId });
+    expect(status.text).toContain(`Coordination ${coordinationId} is running.`);
+    expect(status.data).not.toHaveProperty("questions");
+    const questions = await callTool("questions", {});
+    expect(questions.text).toContain("Nobody is asked anything.");
+  });
+
+  it.each(["GATEWAY_UNREACHABLE", "COORDINATION_OFF"] as const)(
+    "is waited for while the plugin is loaded again: %s",
+    async (code) => {
+      const called = await callTool("status", { runId: coordinationId, ...WAITING }, async () => {
+        await gateway.endChild();
+        throw new CoordinationError(code, "the gateway restarts");
+      });
+      expect(called.text).toContain(`Coordination ${coordinationId} is success.`);
+    },
+  );
+
+  it("fails where nobody waits for a gateway that is away", async () => {
+    const called = await callTool("status", { runId: coordinationId }, () =>
+      Promise.reject(new CoordinationError("GATEWAY_UNREACHABLE", "the gateway restarts")),
+    );
+    expect(called).toMatchObject({ isError: true });
+    expect(called.text).toContain("the gateway restarts (GATEWAY_UNREACHABLE)");
   });
 
   it("is told when the time to wait is over", async () => {

@@ -20,6 +20,10 @@ beforeAll(async () => {
         edges: chain("a>b>c>d"),
         variables: { word: undefined },
       }),
+      {
+        ...createWorkflow("echo", { nodes: [createNode("only", "core.identity", {}, word)] }),
+        variables: [{ name: "word", type: "object" }],
+      },
     ],
   });
 });
@@ -37,6 +41,10 @@ interface Page {
   readonly next?: string;
 }
 
+/** Creates ten rows of so many zeros. */
+const createRows = (length: number): unknown =>
+  Array.from({ length: 10 }, () => Array.from({ length }, () => 0));
+
 describe("a run with large values", () => {
   it("is told without its data, which the resource has", async () => {
     const client = await world.connect();
@@ -49,6 +57,24 @@ describe("a run with large values", () => {
     expect(JSON.parse(await readText(client, uri))).toMatchObject({
       outputs: { word: WORD, again: WORD, more: WORD },
     });
+  });
+
+  it.each([
+    ["many small values", createRows(1_400)],
+    ["one long text", "x".repeat(190_000)],
+  ])("is told with its data where that has so many characters: %s", async (_words, value) => {
+    const { data } = await callTool(await world.connect(), "echo", { word: { value } });
+    expect(data).toMatchObject({ outputs: { word: { value } } });
+  });
+
+  it.each([
+    ["many small values", createRows(3_000)],
+    ["a text of signs that are written as six characters each", "\u0001".repeat(40_000)],
+    ["a long text", "x".repeat(200_000)],
+  ])("is told without its data where its text is longer: %s", async (_words, value) => {
+    const { text, data } = await callTool(await world.connect(), "echo", { word: { value } });
+    expect(data).toEqual({});
+    expect(text.length).toBeLessThan(1_000);
   });
 
   it("has its log in pages of so many characters", async () => {

@@ -12,6 +12,8 @@ import { chain, createNode, createWorkflow } from "../support/workflow-definitio
 
 const EXPORTING = /^(?:plugins\/(?:telemetry\/|compose-telemetry)|infra\/otlp\/)/u;
 const RUNS = 30;
+/** More than the 2 s that a request is waited for, and far less than the 30 s that it may take. */
+const ENDING_MS_MAX = 15_000;
 const DEFINITION = createWorkflow("pair", {
   nodes: [createNode("first"), createNode("second")],
   edges: chain("first>second"),
@@ -80,6 +82,29 @@ describe("serve --otlp", () => {
       expect(traceId).toBe(TRACE);
       expect(parentSpanId === "00f067aa0ba902b7" || exportedIds.has(parentSpanId)).toBe(true);
     }
+  });
+
+  it("ends within seconds where the collector takes a request and never answers", async () => {
+    using folder = createTempFolder();
+    await using collector = await startOtlpCollector();
+    collector.answer = "hang";
+    const serve = await startServe({
+      ledger: folder.file("runs.sqlite"),
+      folder: folder.path,
+      definitions: [DEFINITION],
+      args: ["--otlp", collector.url],
+    });
+    await waitFor(
+      async () => {
+        await createRuns(serve, 1);
+        return collector.requests > 0;
+      },
+      { what: "a request", timeoutMs: 30_000 },
+    );
+    const beganMs = performance.now();
+    await serve.end("SIGTERM");
+    expect(performance.now() - beganMs).toBeLessThan(ENDING_MS_MAX);
+    expect(serve.process.exitCode).toBe(0);
   });
 
   it("refuses what is no address", async () => {

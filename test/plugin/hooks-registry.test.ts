@@ -32,6 +32,25 @@ const askHarness = async (from: HookHarness = harness): Promise<string | undefin
 const register = (reason: string, api: CoordinationHooksApi = harness.anotherApi()): (() => void) =>
   registerCoordinationHooks(api, createSaying(reason));
 
+interface CleanedApis {
+  /** End the instances, in the order of their registrations. */
+  readonly cleanUps: ((context: { reason: string }) => void)[];
+  readonly createApi: () => CoordinationHooksApi;
+}
+
+/** Instances of a plugin that the host ends one by one. */
+function createCleanedApis(): CleanedApis {
+  const cleanUps: CleanedApis["cleanUps"] = [];
+  const createApi = (): CoordinationHooksApi => ({
+    ...harness.api,
+    lifecycle: {
+      registerRuntimeLifecycle: (runtimeLifecycle) =>
+        cleanUps.push((context) => runtimeLifecycle.cleanup(context)),
+    },
+  });
+  return { cleanUps, createApi };
+}
+
 describe("a registration", () => {
   it("is replaced by the next one of the same plugin, and never asked twice", async () => {
     let calls = 0;
@@ -78,14 +97,7 @@ describe("a registration", () => {
   });
 
   it("survives the disabling of an older instance, and not that of a newer one", async () => {
-    const cleanUps: ((context: { reason: string }) => void)[] = [];
-    const createApi = (): CoordinationHooksApi => ({
-      ...harness.api,
-      lifecycle: {
-        registerRuntimeLifecycle: (runtimeLifecycle) =>
-          cleanUps.push((context) => runtimeLifecycle.cleanup(context)),
-      },
-    });
+    const { cleanUps, createApi } = createCleanedApis();
     register("leaked", createApi());
     register("old", createApi());
     register("new", createApi());
@@ -194,6 +206,30 @@ describe("while a plugin is loaded again", () => {
     cleanUps[0]?.({ reason: "disable" });
     expect(findHookSlots()?.size).toBe(0);
     expect(await askHarness()).toBeUndefined();
+  });
+
+  it.each([[["disable"]], [["restart", "disable"]]])(
+    "it is gone where the host disables one instance, by %j, and ends a newer one for a reload",
+    async (reasons) => {
+      const { cleanUps, createApi } = createCleanedApis();
+      register("full", createApi());
+      register("discovery", createApi());
+      for (const reason of reasons) cleanUps[0]?.({ reason });
+      expect(await askHarness()).toBe("discovery");
+      cleanUps[1]?.({ reason: "restart" });
+      expect(await askHarness()).toBeUndefined();
+      expect(findHookSlots()?.size).toBe(0);
+    },
+  );
+
+  it("it is remembered where it was disabled and registered again before", () => {
+    const { cleanUps, createApi } = createCleanedApis();
+    register("disabled", createApi());
+    register("discovery", createApi());
+    cleanUps[0]?.({ reason: "disable" });
+    register("full", createApi());
+    for (const end of cleanUps.slice(1)) end({ reason: "restart" });
+    expect(findHookSlots()?.size).toBe(1);
   });
 
   it("nobody waits where the clock was put back meanwhile", () => {

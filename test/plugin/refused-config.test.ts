@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import { withRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
@@ -107,15 +108,50 @@ describe("a gateway that starts with a configuration which only the plugin refus
   });
 });
 
+/** Loads the plugin again under a gateway that works. */
+async function reloadRefused(phase1: Record<string, unknown>): Promise<HookHandlers> {
+  const before = createHandlers({});
+  await before.handlers.start();
+  await before.handlers.stop();
+  return (await startRefused(phase1)).handlers;
+}
+
 describe("a reload to a configuration which only the plugin refuses", () => {
   it("refuses spawns and writes where that configuration is strict, and counts none as gone on", async () => {
-    const before = createHandlers({});
-    await before.handlers.start();
-    await before.handlers.stop();
-    const { handlers } = await startRefused({ strict: true });
-    expect(await spawn(handlers)).toMatchObject({ block: true });
-    expect(await call(handlers, "write", { path: "a", content: "x" })).toMatchObject({ block: true });
-    expect(readGatewayHealth()).toMatchObject({ state: "degraded", uncoordinatedSpawns: 0 });
+    const handlers = await reloadRefused({ strict: true });
+    expect(await spawn(handlers)).toMatchObject(createRefusedAnswer("spawn"));
+    expect(await call(handlers, "write", { path: "a", content: "x" })).toMatchObject(
+      createRefusedAnswer("call"),
+    );
+    expect(readGatewayHealth()).toMatchObject({
+      state: "degraded",
+      failure: { code: "CONFIG_INVALID" },
+      uncoordinatedSpawns: 0,
+    });
+  });
+
+  it("still says that the configuration is why, when spawns have gone on without coordination", async () => {
+    const handlers = await reloadRefused({});
+    expect(await spawn(handlers)).toBeUndefined();
+    expect(readGatewayHealth()).toMatchObject({
+      state: "degraded",
+      failure: { code: "CONFIG_INVALID" },
+      uncoordinatedSpawns: 1,
+    });
+  });
+
+  it("is forgotten with the next start", async () => {
+    await reloadRefused({ strict: true });
+    const corrected = createHandlers({ strict: true });
+    await corrected.handlers.start();
+    expect(await spawn(corrected.handlers)).toHaveProperty("params.coordination.stepId", "step-1");
+    await corrected.handlers.stop();
+    await expect(
+      withRuntime(
+        () => expect.fail("there is a runtime"),
+        () => Promise.resolve(),
+      ),
+    ).rejects.toMatchObject({ code: "LEDGER_CLOSED" });
   });
 });
 

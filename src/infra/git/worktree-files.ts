@@ -25,7 +25,13 @@ import type {
   WorktreeWritten,
 } from "../../agents/coordination/ports/worktrees.ts";
 import type { RunGit } from "./run-git.ts";
-import { hasFileModes, modeOf, readVersions, type WorktreeOnDisk } from "./worktree-changes.ts";
+import {
+  hasFileModes,
+  hasSameContent,
+  modeOf,
+  readVersions,
+  type WorktreeOnDisk,
+} from "./worktree-changes.ts";
 
 export async function readTexts(
   git: RunGit,
@@ -66,10 +72,12 @@ export async function writeFileWhole(
   const { repository } = worktree;
   const { path, before, after } = write;
   const place = { folder: repository };
-  const modes = new Map<string, string>((await hasFileModes(git, place)) ? [] : [[path, modeOf(before)]]);
-  const current = (await readVersions(git, place, [path], modes))?.get(path);
+  const isOnDisk = await hasFileModes(git, place);
+  const modes = new Map<string, string>(isOnDisk ? [] : [[path, modeOf(before)]]);
+  const current = (await readVersions(git, place, [path], modes))?.get(path) ?? "other";
   if (current === after) return "written";
-  if (current !== before) return "changed_meanwhile";
+  if (current !== before)
+    return !isOnDisk && hasSameContent(current, after) ? "written" : "changed_meanwhile";
   try {
     if (after === "absent") await deleteFile(repository, path);
     else await replaceFile(worktree, write);

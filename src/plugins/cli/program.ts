@@ -8,8 +8,9 @@ import { processHost } from "./process-host.ts";
 import { resolveStateDir } from "./terminal/state-dir.ts";
 
 const PROGRAM = "openclaw-coordination";
+const SERVE = "serve";
 /** Inside OpenClaw the gateway serves. */
-const OWN_COMMANDS = { serve: async () => (await import("./workflows/serve-command.ts")).addServe };
+const OWN_COMMANDS = { [SERVE]: async () => (await import("./workflows/serve-command.ts")).addServe };
 
 /** Runs what the arguments of the process say. `called` is the first of them: only that command is loaded. */
 export async function runProgram(called: string | undefined): Promise<void> {
@@ -29,6 +30,6 @@ export async function runProgram(called: string | undefined): Promise<void> {
     .version(readPackageVersion());
   await addCoordinationCommands(program, { ...host, gateway: askGateway }, { called, more: OWN_COMMANDS });
   await program.parseAsync();
-  // The host's client leaves handles open that would keep the process; all output is written.
-  if (methods.length > 0) process.exit();
+  // The host's client, and a request that a served host has given up, would keep the process; all output is written.
+  if (methods.length > 0 || called === SERVE) process.exit();
 }

@@ -6,7 +6,8 @@
  *    which the host drops late takes nothing away from the others.
  * K2 Who disables an instance disables those before it, and never a newer one.
  * K3 A plugin whose last instance ended by a reload is remembered: for `reloadMs` its gates wait for the next one, and until
- *    `gatesClosedMs` they let nothing through, instead of being open meanwhile.
+ *    `gatesClosedMs` they let nothing through, instead of being open meanwhile. Not so where any instance of it was disabled
+ *    and none was registered since: the host disables a plugin once, and tells the instances that are left of a reload.
  */
 import { HOOK_LIMITS } from "./hook-limits.ts";
 
@@ -38,6 +39,8 @@ export interface HookSlot {
   readonly entries: readonly HookEntry[];
   /** The last one, where the plugin is being loaded again. */
   readonly left?: { readonly entry: HookEntry; readonly atMs: number } | undefined;
+  /** True where the plugin was disabled since the newest of them was registered. */
+  readonly isDisabled?: boolean;
 }
 
 /** All plugins with hooks, shared by every copy of this module in the process. */
@@ -66,18 +69,19 @@ export function putEntry(entry: HookEntry): void {
   slots.set(entry.pluginId, { entries: [...entries, entry].slice(-HOOK_LIMITS.registrationsMax) });
 }
 
-/** Does nothing for an entry that has ended, but where its plugin was disabled after all. */
+/** Does nothing for an entry that has ended, but to note that its plugin was disabled after all. */
 export function endEntry(entry: HookEntry, ending: Ending): void {
   const slots = accessSlots();
   const slot = slots.get(entry.pluginId);
   if (!slot) return;
-  if (slot.left?.entry === entry && ending === "disabled") slots.delete(entry.pluginId);
   const at = slot.entries.indexOf(entry);
-  if (at === -1) return;
+  if (at === -1 && ending !== "disabled") return;
+  const isDisabled = ending === "disabled" || slot.isDisabled === true;
   const from = ending === "disabled" ? 0 : at;
   const entries = slot.entries.toSpliced(from, at - from + 1);
-  if (entries.length > 0) slots.set(entry.pluginId, { entries });
-  else if (ending === "reloaded") slots.set(entry.pluginId, { entries, left: { entry, atMs: Date.now() } });
+  if (entries.length > 0) slots.set(entry.pluginId, { entries, isDisabled });
+  else if (ending === "reloaded" && !isDisabled)
+    slots.set(entry.pluginId, { entries, left: { entry, atMs: Date.now() } });
   else slots.delete(entry.pluginId);
 }
 

@@ -1,5 +1,9 @@
 /** Owns: what the gateway answers in the operator's name, in words: how coordinations are, when they end, and what they ask. */
-import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import {
+  isCoordinationError,
+  isGatewayAway,
+  type CoordinationError,
+} from "../../agents/coordination/contracts/errors.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
@@ -37,7 +41,10 @@ interface CoordinationWait {
   readonly waitMs: number;
 }
 
-/** Tells how a coordination is as soon as it has ended or asks people, when the time is over, and when `signal` aborts. */
+/**
+ * Tells how a coordination is as soon as it has ended or asks people, when the time is over, and when `signal` aborts. A gateway
+ * that is away meanwhile is asked again.
+ */
 export function tellCoordination(
   { clock, mayAnswer }: Pick<McpDependencies, "clock" | "mayAnswer">,
   { operator, coordinationId, signal, waitMs }: CoordinationWait,
@@ -45,9 +52,12 @@ export function tellCoordination(
   return tellFailure(async () => {
     const endMs = clock.now() + waitMs;
     for (;;) {
-      const found = await readCoordination(operator, coordinationId);
+      const found = await readUnlessAway(operator, coordinationId);
       const leftMs = endMs - clock.now();
-      if (found.status !== "running" || found.questions.length > 0 || leftMs <= 0 || signal.aborted)
+      const isOver = leftMs <= 0 || signal.aborted;
+      if (found instanceof Error) {
+        if (isOver) throw found;
+      } else if (isOver || found.status !== "running" || found.questions.length > 0)
         return describeCoordination(coordinationId, found, mayAnswer);
       await waitFor(clock, Math.min(leftMs, MCP_BOUNDS.pollMs), signal);
     }
@@ -57,7 +67,21 @@ export function tellCoordination(
 interface FoundCoordination {
   readonly status: string;
   readonly answer: Fields;
+  /** Those that wait for people. */
   readonly questions: readonly unknown[];
+}
+
+/** Returns the error by which the gateway is away, in place of the coordination. */
+async function readUnlessAway(
+  operator: OperatorAccess,
+  coordinationId: string,
+): Promise<FoundCoordination | CoordinationError> {
+  try {
+    return await readCoordination(operator, coordinationId);
+  } catch (error) {
+    if (isGatewayAway(error)) return error;
+    throw error;
+  }
 }
 
 async function readCoordination(
@@ -67,8 +91,24 @@ async function readCoordination(
   const answer = await operator.askGateway("coordination.status", { coordinationId });
   const { status = "unknown" } = (answer["coordination"] ?? {}) as { readonly status?: string };
   if (status !== "running") return { status, answer, questions: [] };
-  const { questions } = await operator.askGateway("coordination.questions", { coordinationId });
-  return { status, answer, questions: Array.isArray(questions) ? questions : [] };
+  return { status, answer, questions: await readQuestions(operator, { coordinationId }) };
+}
+
+/** Reads the questions of coordinations that wait for people: what an agent asked its parent does so once it is passed on. */
+export async function readQuestions(
+  operator: OperatorAccess,
+  query: { readonly coordinationId: string } | { readonly limit: number },
+): Promise<readonly unknown[]> {
+  const { questions } = await operator.askGateway("coordination.questions", query);
+  const listed = Array.isArray(questions) ? (questions as readonly ToldQuestion[]) : [];
+  return listed.filter(
+    ({ askedOf, forwardedAtMs }) => askedOf === undefined || forwardedAtMs !== undefined,
+  );
+}
+
+interface ToldQuestion {
+  readonly askedOf?: string;
+  readonly forwardedAtMs?: number;
 }
 
 const FAILURES: ReadonlySet<string> = new Set(["failed", "timed_out", "cancelled"]);

@@ -56,7 +56,7 @@ function describeQuestion(
   mayAnswer: boolean,
 ): string {
   const isChild = question.runId !== runId;
-  const asking = isChild ? ` for run ${question.runId}, which it began and which waits` : "";
+  const asking = isChild ? ` for run ${question.runId} below it, which waits` : "";
   const whichRunId = isChild ? "the question's runId" : "this runId";
   const next = mayAnswer
     ? `A person must decide; give their decision to \`answer\` with ${whichRunId} and nodeId`

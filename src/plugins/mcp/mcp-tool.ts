@@ -87,15 +87,21 @@ export interface ToolResult {
   readonly isError?: boolean;
 }
 
+/** Counted beforehand are 16 characters for each value, of which its text has a fourth at least. */
+const COUNTED_PER_CHAR = 4;
+
 /** The words first and the data behind them, for clients that read texts only. */
 export function createResult(words: string, structured: Fields, { isError = false } = {}): ToolResult {
+  const { resultCharsMax } = MCP_BOUNDS;
   // Data of megabytes would stop the thread where it is written.
-  if (countCharsLeft(structured, MCP_BOUNDS.resultCharsMax) < 0)
+  const isHuge = countCharsLeft(structured, COUNTED_PER_CHAR * resultCharsMax) < 0;
+  const data = isHuge ? undefined : JSON.stringify(structured, undefined, 2);
+  if (data === undefined || data.length > resultCharsMax)
     return {
-      text: `${words}\nThe data has more than the ${MCP_BOUNDS.resultCharsMax} characters of one answer: read the run as a resource.`,
+      text: `${words}\nThe data has more than the ${resultCharsMax} characters of one answer: read the run as a resource.`,
       isError,
     };
-  return { text: `${words}\n${JSON.stringify(structured, undefined, 2)}`, structured, isError };
+  return { text: `${words}\n${data}`, structured, isError };
 }
 
 export function createFailure(message: string): ToolResult {

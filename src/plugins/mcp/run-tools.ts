@@ -9,7 +9,7 @@ import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { waitForRun } from "../openwop/runs/run-access.ts";
 import { findQuestion, readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 import { answerOnce } from "./answer-call-once.ts";
-import { askOperator, describeFailure, tellCoordination } from "./ask-operator.ts";
+import { askOperator, describeFailure, readQuestions, tellCoordination } from "./ask-operator.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
   createFailure,
@@ -124,8 +124,8 @@ function createQuestionsTool(dependencies: McpDependencies): McpTool {
     const { operator } = dependencies;
     if (!operator) return describeQuestions({ ...found });
     try {
-      const answered = await operator.askGateway("coordination.questions", { limit: most });
-      return describeQuestions({ ...found, ofCoordinations: answered["questions"] });
+      const ofCoordinations = await readQuestions(operator, { limit: most });
+      return describeQuestions({ ...found, ofCoordinations });
     } catch (error) {
       // Runs of workflows need no gateway, and neither do their questions.
       return describeQuestions({ ...found, ofCoordinations: [], gateway: describeFailure(error) });

@@ -20,6 +20,7 @@ import { noteRefusal, waitForTurn } from "./runtime-access/provider-turns.ts";
 import { reportFailure } from "./runtime-access/report-failure.ts";
 import {
   findRuntime,
+  noteStartFailure,
   replaceRuntime,
   withRuntime,
   type SharedRuntime,
@@ -116,14 +117,19 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   };
 }
 
-/** Makes the runtime; where that fails, as for a configuration that is refused, the operator is told why spawns are not coordinated. */
+/**
+ * Makes the runtime; where that fails, as for a configuration that is refused, the operator and every later call are told why
+ * there is none.
+ */
 async function makeOrReport(
   api: OpenClawPluginApi,
   make: () => Promise<SharedRuntime>,
 ): Promise<SharedRuntime> {
+  noteStartFailure(undefined);
   try {
     return await make();
   } catch (error) {
+    if (error instanceof Error) noteStartFailure(error);
     await reportFailure(api, error, 0);
     throw error;
   }

@@ -192,6 +192,18 @@ export function isCoordinationError(error: unknown): error is CoordinationError 
   return error instanceof Error && "code" in error && Object.hasOwn(ERROR_CODES, String(error.code));
 }
 
+const AWAY_CODES: ReadonlySet<ErrorCode> = new Set([
+  "GATEWAY_UNREACHABLE",
+  "COORDINATION_OFF",
+  "LEDGER_CLOSED",
+  "LEDGER_BUSY",
+]);
+
+/** True for an answer of a gateway that restarts, or loads the plugin again: who waits may ask it once more. */
+export function isGatewayAway(error: unknown): error is CoordinationError {
+  return isCoordinationError(error) && AWAY_CODES.has(error.code);
+}
+
 /** Returns what a log says of an error: its code, or `UNKNOWN` for one that is not ours. */
 export function readErrorCode(error: unknown): string {
   return isCoordinationError(error) ? error.code : "UNKNOWN";

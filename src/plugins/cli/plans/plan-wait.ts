@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import {
   CoordinationError,
   assertInvariant,
-  isCoordinationError,
+  isGatewayAway,
 } from "../../../agents/coordination/contracts/errors.ts";
 import {
   coordinationStatusSchema,
@@ -136,18 +136,12 @@ async function follow(host: CliHost, id: string, { waiting, tell, timeoutMs }: F
       if (report.status !== "running") return { kind: "ended", report };
       await tell(renderProgress(report, host.stdout.terminal));
     } catch (error) {
-      if (!isAway(error) || host.now() - answeredAt > AWAY_MS_MAX) throw error;
+      if (!isGatewayAway(error) || host.now() - answeredAt > AWAY_MS_MAX) throw error;
       await tell("the gateway does not answer; waiting for it to come back");
     }
     if (timeoutMs !== undefined && host.now() - began >= timeoutMs) return { kind: "timeout", report };
     await waiting.pause(POLL_MS);
   }
-}
-
-/** While the gateway restarts or reloads the plugin. */
-function isAway(error: unknown): boolean {
-  if (!isCoordinationError(error)) return false;
-  return ["GATEWAY_UNREACHABLE", "COORDINATION_OFF", "LEDGER_CLOSED", "LEDGER_BUSY"].includes(error.code);
 }
 
 async function readStatus(host: CliHost, coordinationId: string): Promise<CoordinationStatusReport> {

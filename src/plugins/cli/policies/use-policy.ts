@@ -9,6 +9,7 @@ import {
   planNoPolicyRule,
   planPolicy,
   planPolicyRule,
+  readSwitches,
   readWritten,
   type PolicySelector,
 } from "../../openclaw/host/operator-config.ts";
@@ -85,13 +86,22 @@ async function dropPack(host: CliHost, options: PolicyOptions): Promise<void> {
   const selector = readSelector(options);
   await changeConfig(host, {
     options,
-    plan: (config) => (selector ? planNoPolicyRule(config, selector) : planNoPolicy(config)),
+    plan: (config) => planDrop(config, selector),
     warnings: () => [],
     already: selector
       ? `the work of ${describePolicyRule(selector)} goes by no policy pack of its own`
       : "the gateway goes by no policy pack",
     next: TAKEN_UP,
   });
+}
+
+/**
+ * Plans to drop a pack, also one because of which the configuration is not valid.
+ * @throws CoordinationError `CONFIG_INVALID` where the configuration is valid with the pack alone, as where it names a check of it
+ */
+function planDrop(config: unknown, selector: PolicySelector | undefined): ReturnType<typeof planPolicy> {
+  const changes = selector ? planNoPolicyRule(config, selector) : planNoPolicy(config);
+  return readSwitches(config).phase1 instanceof Error ? changes : checkChanges(config, changes);
 }
 
 /** Sections of a pack that can only hold for a gateway as a whole. */

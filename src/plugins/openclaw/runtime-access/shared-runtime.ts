@@ -111,10 +111,18 @@ const KEY = Symbol.for("openclaw-coordination.runtime");
 const RELOAD_WAIT_MS = 2_000;
 const RELOAD_POLL_MS = 25;
 
-type Holder = { [KEY]?: SharedRuntime };
+/** Why the service could not start, where its newest start failed. */
+const FAILURE_KEY = Symbol.for("openclaw-coordination.start-failure");
+
+type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: Error | undefined };
 
 export function findRuntime(): SharedRuntime | undefined {
   return (globalThis as Holder)[KEY];
+}
+
+/** Notes why the service could not start; `undefined`: it starts. Until it does, whoever needs a runtime is told that. */
+export function noteStartFailure(failure: Error | undefined): void {
+  (globalThis as Holder)[FAILURE_KEY] = failure;
 }
 
 /** Puts a runtime in place of the one before, and returns that one, closed. */
@@ -128,7 +136,7 @@ export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime
 /**
  * Runs `work` on the open runtime; `make` is for a process whose service never starts.
  *
- * @throws CoordinationError what `work` throws, or `LEDGER_CLOSED` when the plugin is stopped.
+ * @throws CoordinationError what `work` throws, why the service could not start, or `LEDGER_CLOSED` when the plugin is stopped.
  */
 export function withRuntime<T>(
   make: () => Promise<SharedRuntime>,
@@ -159,6 +167,8 @@ async function openRuntime(): Promise<SharedRuntime> {
   for (;;) {
     const runtime = findRuntime();
     if (runtime && !runtime.closed) return runtime;
+    const failure = (globalThis as Holder)[FAILURE_KEY];
+    if (failure) throw failure;
     if (performance.now() >= untilMs) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
     await new Promise((resolve) => setTimeout(resolve, RELOAD_POLL_MS));
   }

@@ -38,7 +38,7 @@ interface Parent {
 /** So many runs that wait for one another are looked through. */
 const DEPTH_MAX = 16;
 
-/** Finds the question of the run, or of the first of its children that waits for somebody, or of a child of that one. */
+/** Finds the question of the run, or of the first run that it waits for, directly or not, and that waits for somebody. */
 export async function findQuestion(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,

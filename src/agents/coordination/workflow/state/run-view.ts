@@ -19,6 +19,8 @@ import { variablesOf, type Values } from "./values.ts";
 export interface ChildRun {
   readonly runId: string;
   readonly status: WorkflowStatus;
+  /** The runs that it waits for in turn. Absent: there are none, or it is not looked into. */
+  readonly childRuns?: readonly ChildRun[];
 }
 
 /** `children`: the runs that it waits for. A run whose child waits for somebody waits for them too. */

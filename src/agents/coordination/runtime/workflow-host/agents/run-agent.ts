@@ -21,7 +21,11 @@ interface AgentRunRequest extends Follower {
   readonly asked: AgentRunAsked;
 }
 
-type FollowedRun = RunSnapshot & { readonly childRuns?: readonly { readonly runId: string }[] };
+interface WaitingRun {
+  readonly runId: string;
+  readonly childRuns?: readonly WaitingRun[];
+}
+
 type WatchedHost = Pick<WorkflowHost, "snapshot" | "watch">;
 type Host = WatchedHost & Pick<WorkflowHost, "create">;
 
@@ -88,12 +92,12 @@ export async function* followRun(
       const found = await host.snapshot(caller, runId);
       yield found;
       if (found.kind === "refused" || signal.aborted) return;
-      const { status, childRuns = [] } = found.value as FollowedRun;
+      const { status } = found.value;
       if (hasRunEnded(status) || status.startsWith("waiting-")) return;
-      const childIds = childRuns.map((child) => child.runId);
-      const isChildNew = childIds.some((id) => !watches.has(id));
+      const runIds = listRunIds(found.value);
+      const isChildNew = runIds.some((id) => !watches.has(id));
       // A child that asks people something appends nothing to this run.
-      watchOnly(new Set([runId, ...childIds]));
+      watchOnly(new Set(runIds));
       // A new child may have asked before it was watched: look again.
       if (!isChildNew) await news;
     }
@@ -101,4 +105,9 @@ export async function* followRun(
     signal.removeEventListener("abort", stop);
     watchOnly(new Set());
   }
+}
+
+/** Lists the run and all that it waits for, directly or not. */
+function listRunIds({ runId, childRuns = [] }: WaitingRun): string[] {
+  return [runId, ...childRuns.flatMap(listRunIds)];
 }

@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import { childrenOf, snapshotOf, statusOf, type ChildRun } from "../../../workflow/state/run-view.ts";
-import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
+import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Hosting } from "./hosting.ts";
 import { openInterruptOf } from "./interrupts.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -48,7 +48,7 @@ export async function readSnapshot(
   const loadedRun = await ownRun(hosting, caller, runId);
   if (!loadedRun) return refuseUnknownRun(runId);
   const { run, graph } = loadedRun;
-  const children = await readChildStatuses(hosting, loadedRun);
+  const children = await readChildRuns(hosting, run, { looksLeft: LOOKS_MAX });
   const files = await listFilesAtStart(hosting.store, run);
   const interrupt = isEndedPhase(run.phase)
     ? undefined
@@ -66,16 +66,36 @@ export async function readSnapshot(
   };
 }
 
-async function readChildStatuses(hosting: Hosting, { run }: LoadedRun): Promise<ChildRun[]> {
+/** Runs that are looked into for one snapshot, at any depth: whether they wait for runs in turn. */
+const LOOKS_MAX = 100;
+
+/** Counts down while the runs that a run waits for are read. */
+interface TreeReading {
+  looksLeft: number;
+}
+
+/** Reads the runs that a run waits for, and those that these wait for: how deep runs are nested has a bound. */
+async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeReading): Promise<ChildRun[]> {
   const children = await Promise.all(
     childrenOf(run).map(async (runId) => {
       const summary = (await hosting.store.entry(runId as CoordinationId))?.summary;
       // A peer's run may have the id of one here.
       const isOwn = summary?.parent?.runId === run.runId && summary.tenant === run.started.owner.tenant;
-      return isOwn ? [{ runId, status: summary.status }] : [];
+      return isOwn ? [await readChildRun(hosting, { runId, status: summary.status }, reading)] : [];
     }),
   );
   return children.flat();
+}
+
+/** Reads how a run is that another one waits for. Its summary does not tell that it waits for somebody by a run of its own. */
+async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeReading): Promise<ChildRun> {
+  if (child.status !== "running" || reading.looksLeft === 0) return child;
+  reading.looksLeft -= 1;
+  // A log that cannot be read is no reason to show nothing of the run above.
+  const loadedRun = await hosting.runs.newest(child.runId as CoordinationId).catch(() => undefined);
+  const childRuns = loadedRun ? await readChildRuns(hosting, loadedRun.run, reading) : [];
+  if (!loadedRun || childRuns.length === 0) return child;
+  return { runId: child.runId, status: statusOf(loadedRun.run, childRuns), childRuns };
 }
 
 export async function readEvents(

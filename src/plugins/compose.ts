@@ -341,7 +341,7 @@ function createLazyWorktrees(root: string): Worktrees {
   );
   return {
     findObstacle: async (folder) => (await load()).findObstacle(folder),
-    open: async (name, folder, attempt) => (await load()).open(name, folder, attempt),
+    open: async (name, folder, attempt, merged) => (await load()).open(name, folder, attempt, merged),
     list: async () => (existsSync(root) ? (await load()).list() : []),
     compare: async (worktree) => (await load()).compare(worktree),
     texts: async (worktree, path) => (await load()).texts(worktree, path),

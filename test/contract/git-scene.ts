@@ -25,7 +25,8 @@ export interface GitScene extends Disposable {
   readonly home: string;
   readonly repository: string;
   readonly worktrees: Worktrees;
-  open(): Promise<Opened>;
+  /** Opens a worktree that begins with these files as they are in the folder of the repository. */
+  open(...merged: string[]): Promise<Opened>;
   changesOf(worktree: OpenWorktree): Promise<Map<string, WorktreeChange>>;
 }
 
@@ -40,8 +41,8 @@ export function createGitScene(): GitScene {
     home,
     repository,
     worktrees,
-    open: async () => {
-      const opened = await worktrees.open(NAME, repository, attempt);
+    open: async (...paths) => {
+      const opened = await worktrees.open(NAME, repository, attempt, [{ repository, paths }]);
       if (opened.kind === "refused") throw new Error(opened.message);
       return { name: NAME, repository: opened.repository, base: opened.base, tree: opened.folder };
     },

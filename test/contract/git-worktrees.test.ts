@@ -63,7 +63,7 @@ interface Opened extends OpenWorktree {
 }
 
 async function open(folder = repository): Promise<Opened> {
-  const opened = await worktrees.open(NAME, folder, ATTEMPT);
+  const opened = await worktrees.open(NAME, folder, ATTEMPT, []);
   if (opened.kind === "refused") throw new Error(opened.message);
   return { name: NAME, repository: opened.repository, base: opened.base, tree: opened.folder };
 }
@@ -168,7 +168,7 @@ describe("a folder without a worktree", () => {
     ["is not there", () => join(home, "missing")],
   ])("%s, and says so", async (sentence, folder) => {
     expect(await worktrees.findObstacle(folder())).toContain(sentence);
-    expect(await worktrees.open(NAME, folder(), ATTEMPT)).toMatchObject({ kind: "refused" });
+    expect(await worktrees.open(NAME, folder(), ATTEMPT, [])).toMatchObject({ kind: "refused" });
   });
 
   it("is bare, and says so", async () => {
@@ -188,7 +188,7 @@ describe("a folder without a worktree", () => {
 
   it("has an unusable folder for worktrees, and says so", async () => {
     writeFileSync(root, "");
-    expect(await worktrees.open(NAME, repository, ATTEMPT)).toMatchObject({ kind: "refused" });
+    expect(await worktrees.open(NAME, repository, ATTEMPT, [])).toMatchObject({ kind: "refused" });
   });
 });
 

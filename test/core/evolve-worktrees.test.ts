@@ -102,6 +102,21 @@ describe("W1: the worktrees of a coordination", () => {
     expect(openOf(scene).steps.get(ALONE)?.phase.status).toBe("running");
   });
 
+  it("leave with their step which files it merged, also when they are gone", () => {
+    const scene = openIsolated();
+    scene.happened([createOpened(), createBegun()]);
+    expect(openOf(scene).steps.get(ALONE)).not.toHaveProperty("merged");
+    scene.happened([createMerged(), createRemoved()]);
+    expect(openOf(scene).steps.get(ALONE)?.merged).toEqual({ repository: "/repo", paths: ["/repo/a.txt"] });
+    expect(openOf(scene).steps.get(SHARED)).not.toHaveProperty("merged");
+  });
+
+  it("leave nothing with their step where nothing was to be merged", () => {
+    const scene = openIsolated();
+    scene.happened([createOpened(), createMerged()]);
+    expect(openOf(scene).steps.get(ALONE)).not.toHaveProperty("merged");
+  });
+
   it("go when they are removed, each alone", () => {
     const scene = openRetried();
     scene.happened([createRemoved()]);

@@ -5,8 +5,8 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { createFakeWorktrees, type FakeWorktrees } from "../support/fake-worktrees.ts";
-import type { GivenGates } from "../support/gate-dependencies.ts";
-import { createScriptedRunner, endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
+import { BASE, createIsolated, expectNothingLeft, runIsolated, type IsolatedRun } from "./isolated-run.ts";
 import {
   AGENT,
   createRetries,
@@ -17,42 +17,6 @@ import {
   type Fields,
   type PlanRun,
 } from "./planned-world.ts";
-
-const BASE = "first\n\n\nlast\n";
-const createIsolated = (stepId: string, fields: Fields = {}): Fields =>
-  step(stepId, { isolate: "worktree", ...fields });
-
-interface IsolatedRun extends PlanRun {
-  readonly worktrees: FakeWorktrees;
-}
-
-/** Each agent does its work in its worktree and then comes to what its script says. */
-async function runIsolated(
-  work: Readonly<Record<string, Readonly<Record<string, string>>>>,
-  planFields: Fields,
-  {
-    gates = {},
-    scripts = {},
-    worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" }),
-  }: {
-    readonly gates?: GivenGates;
-    readonly scripts?: Readonly<Record<string, readonly Scripted[]>>;
-    readonly worktrees?: FakeWorktrees;
-  } = {},
-): Promise<IsolatedRun> {
-  const starts = new Map<string, number>();
-  const runner = createScriptedRunner(({ envelope: { stepId }, folder }) => {
-    const tree = worktrees.trees.get(folder?.split("/").at(-1) ?? "");
-    for (const [path, text] of Object.entries(work[stepId] ?? {})) tree?.set(path, text);
-    const start = starts.get(stepId) ?? 0;
-    starts.set(stepId, start + 1);
-    const script = scripts[stepId] ?? [endDone()];
-    return script[Math.min(start, script.length - 1)] ?? endDone();
-  });
-  const run = await submitTo(createWorld({}, runner, gates, worktrees), planFields);
-  await run.advance(100);
-  return Object.assign(run, { worktrees });
-}
 
 /** The plan is cancelled while git makes the worktree of its one step. */
 async function cancelWhileMade(fake: FakeWorktrees): Promise<IsolatedRun> {
@@ -78,10 +42,6 @@ const typesOf = (run: PlanRun): string[] =>
     .flat()
     .map(({ type }: RunEvent) => type)
     .filter((type) => type.startsWith("worktree."));
-
-function expectNothingLeft({ worktrees }: IsolatedRun): void {
-  expect([...worktrees.trees.keys()]).toEqual([]);
-}
 
 describe("isolated steps", () => {
   it("work alone, and what both did to one file is merged", async () => {
@@ -226,10 +186,7 @@ describe("what cannot be merged", () => {
   ] as const)(
     "is for people, who %s it: nothing of it is written, and the worktree stays until then",
     async (answerKind, fate, status) => {
-      const run = await runIsolated(
-        both,
-        plan([createIsolated("a"), createIsolated("b", { dependsOn: ["a"] })]),
-      );
+      const run = await runIsolated(both, plan([step("a"), createIsolated("b", { dependsOn: ["a"] })]));
       expect(await run.fates()).toMatchObject({ a: "completed", b: "held" });
       expect(run.events("worktree.conflicted")[0]?.payload.files).toEqual([
         { path: "a.txt", because: "both_changed" },
@@ -340,25 +297,29 @@ describe("a worktree that cannot be made", () => {
 describe("a crash", () => {
   const work = {
     a: { "a.txt": BASE.replace("first", "FIRST"), "c.txt": "c\n" },
-    b: { "a.txt": BASE.replace("last", "LAST") },
+    b: { "a.txt": (text: string) => text.replace("last", "LAST") },
   };
-  const planFields = plan([createIsolated("a"), createIsolated("b", { dependsOn: ["a"] })]);
+  const orders = ["side by side", "one after another"] as const;
+  const createPlan = (order: (typeof orders)[number]): Fields =>
+    plan([createIsolated("a"), createIsolated("b", order === "side by side" ? {} : { dependsOn: ["a"] })]);
   const expected = { "a.txt": "FIRST\n\n\nLAST\n", "b.txt": "b\n", "c.txt": "c\n" };
 
   /** Every call of a run that no crash disturbs. */
   const CALLS_MAX = 14;
 
   it.each(
-    Array.from({ length: CALLS_MAX }, (_, index) => index + 2).flatMap((at) => [
-      { at, after: false },
-      { at, after: true },
-    ]),
+    Array.from({ length: CALLS_MAX }, (_, index) => index + 2).flatMap((at) =>
+      orders.flatMap((order) => [
+        { at, order, after: false },
+        { at, order, after: true },
+      ]),
+    ),
   )(
-    "at call $at (after it: $after) loses nothing, writes nothing twice and leaves nothing",
-    async ({ at, after }) => {
+    "at call $at (after it: $after) of steps $order loses nothing, writes nothing twice and leaves nothing",
+    async ({ at, order, after }) => {
       const worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" });
       worktrees.crash = { at, after };
-      const run = await runIsolated(work, planFields, { worktrees });
+      const run = await runIsolated(work, createPlan(order), { worktrees });
       await run.restart(() => {
         worktrees.crash = undefined;
       });
@@ -372,8 +333,8 @@ describe("a crash", () => {
     },
   );
 
-  it("is tried at every call", async () => {
-    const run = await runIsolated(work, planFields);
+  it.each(orders)("is tried at every call of steps %s", async (order) => {
+    const run = await runIsolated(work, createPlan(order));
     expect(run.worktrees.calls.length).toBeLessThanOrEqual(CALLS_MAX + 1);
     await run.close();
   });

@@ -2,27 +2,19 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { ChildRequest, ChildRun } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { ModelClient } from "../../src/agents/coordination/ports/model-client.ts";
-import { createWithheldTexts } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
-import { createUsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
-import { systemClock } from "../../src/infra/clock/system-clock.ts";
-import { composeCoordinator, type RunningCoordinator } from "../../src/plugins/compose.ts";
-import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
-import { createFakeClockHost, OWNER, spawnOf } from "../support/fake-clock-host.ts";
+import type { RunningCoordinator } from "../../src/plugins/compose.ts";
+import { OWNER, spawnOf } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { AGENT, plan, step } from "../core/planned-world.ts";
 import { createRepository } from "../contract/git-scene.ts";
+import { composeWith } from "./composed-coordinator.ts";
 
 const FILE = "report.md";
 const PROGRAM = join(import.meta.dirname, "../support/acp-agent.ts");
-const doNothing = (): void => undefined;
-const logger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
-const channel = { notify: () => Promise.resolve({ kind: "delivered", tries: 1 } as const) };
 
 const checks = ["written"];
 const gates = {
@@ -61,32 +53,17 @@ async function createChecked(): Promise<Checked> {
     createRepository(temporary.file(name), { "a.txt": "a\n" });
   const program = { command: process.execPath, args: [PROGRAM], cwd: temporary.file("program") };
   const acpAgents = { program };
-  const ledgerPath = temporary.file("ledger.sqlite");
-  const coordinator = await composeCoordinator({
-    ledgerPath,
-    place: ledgerPath,
-    gateway: "one",
-    config: parsePluginConfig({ coordination: { phase1: { gates, acpAgents } } }),
-    secrets: new Map(),
-    observer: createFakeClockHost(systemClock),
-    runners: { subagent: runner, owner: runner },
-    onPlan: doNothing,
+  const coordinator = await composeWith({
+    temporary,
+    phase1: { gates, acpAgents },
+    runner,
     onEvents: (events) => {
       for (const event of events) {
         const answer = readRuling(event);
         if (answer !== undefined) ruling.resolve(answer);
       }
     },
-    workspaceOf: () => temporary.file("workspace"),
-    workingFolderOf: () => temporary.file("agent"),
-    logger,
-    hooks: createHookHost({ clock: systemClock, logger }),
-    model: { complete: () => Promise.reject(new Error("no model")) } satisfies ModelClient,
-    withheld: createWithheldTexts((session, text) => `${session}:${text}`),
-    usage: createUsageBook("test"),
-    channels: { host: channel, chat: channel },
-    takeAnswer: () => Promise.resolve(undefined),
-    stopShowing: () => Promise.resolve(),
+    workingFolder: "agent",
   });
   await coordinator.start();
   return {

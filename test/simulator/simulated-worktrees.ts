@@ -125,9 +125,9 @@ export function slowDown(worktrees: Worktrees, { clock, seed, life }: Slowness):
   };
   return {
     ...worktrees,
-    open: async (name, folder, attempt) => {
+    open: async (name, ...toOpen) => {
       await wait(`opening ${name}`, [0, 0, 0, 3_000, 8_000]);
-      return worktrees.open(name, folder, attempt);
+      return worktrees.open(name, ...toOpen);
     },
     compare: async (worktree) => {
       await wait(`comparing ${worktree.name}`, [0, 0, 500, 8_000]);

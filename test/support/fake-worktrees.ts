@@ -32,9 +32,11 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
   const base: Files = new Map(Object.entries(files));
   const folder: Files = new Map(base);
   const trees = new Map<string, Files>();
+  const bases = new Map<string, Files>();
   const calls: string[] = [];
   const attempts = new Map<string, WorktreeOnMachine>();
   const treeOf = ({ name }: OpenWorktree): Files => trees.get(name) ?? new Map<string, string>();
+  const baseOf = ({ name }: OpenWorktree): Files => bases.get(name) ?? base;
   const call = async <T>(name: string, work: () => T): Promise<T> => {
     calls.push(name);
     await Promise.resolve();
@@ -63,10 +65,12 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
     obstacle: undefined,
     crash: undefined,
     findObstacle: () => call("findObstacle", () => fake.obstacle),
-    open: (name, _, attempt) =>
+    open: (name, _, attempt, merged) =>
       call("open", () => {
         if (fake.obstacle !== undefined) return { kind: "refused", message: fake.obstacle };
-        trees.set(name, new Map(base));
+        const paths = merged.flatMap((files) => files.paths);
+        bases.set(name, replaceFiles(base, folder, paths));
+        trees.set(name, new Map(bases.get(name)));
         attempts.set(name, { name, ...attempt });
         const place = { repository: REPOSITORY, base: "a".repeat(40) };
         return { kind: "opened", ...place, folder: `/worktrees/${name}`, branch: `coordination/${name}` };
@@ -76,11 +80,13 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
     compare: (worktree) =>
       call("compare", () => {
         if (!trees.has(worktree.name)) return { kind: "failed", message: "the worktree is gone" };
-        return { kind: "compared", changes: listChanges({ base, theirs: treeOf(worktree), ours: folder }) };
+        const sides = { base: baseOf(worktree), theirs: treeOf(worktree), ours: folder };
+        return { kind: "compared", changes: listChanges(sides) };
       }),
     texts: (worktree, path) =>
       call("texts", () => {
-        const [inBase, theirs, ours] = [base.get(path), treeOf(worktree).get(path), folder.get(path)];
+        const sides = [baseOf(worktree), treeOf(worktree), folder];
+        const [inBase, theirs, ours] = sides.map((side) => side.get(path));
         if (inBase === undefined || theirs === undefined || ours === undefined) return undefined;
         return { base: inBase, theirs, ours };
       }),
@@ -104,6 +110,16 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
       }),
   };
   return fake;
+}
+
+function replaceFiles(base: Files, folder: Files, paths: readonly string[]): Files {
+  const replaced: Files = new Map(base);
+  for (const path of paths) {
+    const text = folder.get(path);
+    if (text === undefined) replaced.delete(path);
+    else replaced.set(path, text);
+  }
+  return replaced;
 }
 
 function versionOf(text: string | undefined): string {

@@ -7,11 +7,12 @@
  */
 import { chmod, lstat, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
+import type { MergedPaths, WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OpenWorktree, WorktreeOpened, Worktrees } from "../../agents/coordination/ports/worktrees.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
+import { checkOutBase } from "./check-out-base.ts";
 import { forgetTree } from "./forget-tree.ts";
 import { keepWork } from "./keep-work.ts";
 import { lookAtRepository } from "./look-at-repository.ts";
@@ -43,8 +44,8 @@ export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions
       const look = await lookAtRepository(dependencies.git, folder);
       return look.kind === "unusable" ? look.message : undefined;
     },
-    open: (name, folder, attempt) =>
-      turns.run(root, () => openWorktree(dependencies, { name, folder, attempt })),
+    open: (name, folder, attempt, merged) =>
+      turns.run(root, () => openWorktree(dependencies, { name, folder, attempt, merged })),
     list: () => turns.run(root, () => listNotedWorktrees(root)),
     compare: async (worktree) => compareWorktree(dependencies.git, await locate(dependencies, worktree)),
     texts: async (worktree, path) => readTexts(dependencies.git, await locate(dependencies, worktree), path),
@@ -80,11 +81,13 @@ interface ToOpen {
   /** The folder of the agent. */
   readonly folder: string;
   readonly attempt: WorktreeAttempt;
+  /** Files that the base is to have as they are in the folder of their repository. */
+  readonly merged: readonly MergedPaths[];
 }
 
 async function openWorktree(
   dependencies: Dependencies,
-  { name, folder, attempt }: ToOpen,
+  { name, folder, attempt, merged }: ToOpen,
 ): Promise<WorktreeOpened> {
   const look = await lookAtRepository(dependencies.git, folder);
   if (look.kind === "unusable") return { kind: "refused", message: look.message };
@@ -98,17 +101,16 @@ async function openWorktree(
   } catch (error) {
     return { kind: "refused", message: `the folder for worktrees cannot be used: ${describeError(error)}` };
   }
-  const branch = BRANCH_PREFIX + name;
-  const added = await dependencies.git({
-    folder: top,
-    args: ["worktree", "add", "--quiet", "--no-track", "-b", branch, tree, head],
-  });
-  if (added.kind === "failed") {
+  try {
+    const paths = merged.filter(({ repository }) => repository === top).flatMap((files) => files.paths);
+    const branch = BRANCH_PREFIX + name;
+    const base = await checkOutBase(dependencies.git, { repository: top, tree, branch, head, paths });
+    await mkdir(join(tree, below), { recursive: true });
+    return { kind: "opened", repository: top, base, folder: join(tree, below), branch };
+  } catch (error) {
     await removeWorktree(dependencies, name);
-    return { kind: "refused", message: `no worktree could be made of ${top}: ${added.message}` };
+    return { kind: "refused", message: `no worktree could be made of ${top}: ${describeError(error)}` };
   }
-  await mkdir(join(tree, below), { recursive: true });
-  return { kind: "opened", repository: top, base: head, folder: join(tree, below), branch };
 }
 
 async function makeRoot(root: string): Promise<void> {

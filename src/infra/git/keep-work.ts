@@ -6,7 +6,8 @@ import { findForeignPrograms, readSubmodules } from "./foreign-programs.ts";
 import type { GitEnd, RunGit } from "./run-git.ts";
 import type { WorktreeOnDisk } from "./worktree-changes.ts";
 
-const AUTHOR = ["-c", "user.name=openclaw-coordination", "-c", "user.email=coordination@localhost"];
+/** The author of commits of ours. */
+export const AUTHOR = ["-c", "user.name=openclaw-coordination", "-c", "user.email=coordination@localhost"];
 /** Submodules by their commit only: to look into them, git would run what their own settings say. */
 const STATUS = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
 /** Names in one sentence. */

@@ -53,12 +53,14 @@ export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Pr
   const theirs = await readVersions(git, inTree, names, theirModes);
   const ours = await readVersions(git, { folder: repository }, names, ourModes);
   if (!theirs || !ours) return { kind: "failed", message: "a file of the worktree cannot be read" };
-  const changes = names.map((path): WorktreeChange => ({
-    path,
-    base: files.get(path)?.base ?? "absent",
-    theirs: theirs.get(path) ?? "other",
-    ours: ours.get(path) ?? "other",
-  }));
+  const changes = names.map((path): WorktreeChange => {
+    const base = files.get(path)?.base ?? "absent";
+    const their = theirs.get(path) ?? "other";
+    const our = ours.get(path) ?? "other";
+    // It may have been merged before, and then it has the mode of theirs.
+    const isMerged = !isOnDisk && our !== base && hasSameContent(our, their);
+    return { path, base, theirs: their, ours: isMerged ? their : our };
+  });
   return { kind: "compared", changes };
 }
 
@@ -119,6 +121,12 @@ export function modeOf(version: string): string {
   return version.slice(0, Math.max(version.indexOf(" "), 0));
 }
 
+/** True for two plain files that have the same content, whether or not they are programs. */
+export function hasSameContent(version: string, other: string): boolean {
+  const [one, two] = [version, other].map((each) => /^100\d+ (?<id>.+)$/u.exec(each)?.groups?.["id"]);
+  return one !== undefined && one === two;
+}
+
 /** False where git does not go by what the disk says of a file being a program: there it may say that of every file. */
 export async function hasFileModes(git: RunGit, place: GitPlace): Promise<boolean> {
   const setting = await git({ ...place, args: ["config", "--type=bool", "--get", "core.fileMode"] });
@@ -166,7 +174,7 @@ type FileFacts =
   | { readonly kind: "link"; readonly target: Buffer };
 
 /** Looks at a file that git could have: no folder on the way to it is a link. */
-async function lookAt(folder: string, name: string): Promise<FileFacts> {
+export async function lookAt(folder: string, name: string): Promise<FileFacts> {
   if (await hasForeignParent(folder, name)) return { kind: "other" };
   const path = join(folder, name);
   try {

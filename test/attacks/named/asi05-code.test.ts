@@ -121,6 +121,7 @@ async function openWorktree(name = NAME): Promise<OpenWorktree & { readonly tree
     name,
     repository,
     worktreeAttemptSchema.parse({ coordinationId: "co-1", stepId: "step", attempt: 1 }),
+    [],
   );
   if (opened.kind === "refused") return expect.fail(opened.message);
   return { name, repository: opened.repository, base: opened.base, tree: opened.folder };

@@ -42,6 +42,14 @@ export const mergedFileSchema = z.object({
 /** One file that is merged back. */
 export type MergedBack = z.infer<typeof mergedFileSchema>;
 
+/** Files that the attempts of one plan merged into the folder of a repository. */
+export interface MergedPaths {
+  /** The folder that the repository is checked out in. */
+  readonly repository: string;
+  /** From the top of the repository, with `/`. */
+  readonly paths: readonly string[];
+}
+
 /** Why a file of a worktree was not merged back. */
 export const mergeObstacleSchema = z.enum([
   /** Both changed the same lines, or one deleted what the other changed. */

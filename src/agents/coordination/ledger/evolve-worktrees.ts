@@ -46,7 +46,16 @@ export function evolveWorktree(state: OpenCoordination, event: WorktreeEvent): O
   const before = state.worktrees.get(key);
   assertInvariant(before !== undefined, `W1: no worktree of attempt ${attempt}: ${event.eventId}`);
   if (event.type === "worktree.removed") return { ...state, worktrees: state.worktrees.remove(key) };
-  return { ...state, worktrees: state.worktrees.set(key, changeWorktree(before, event)) };
+  const changed = { ...state, worktrees: state.worktrees.set(key, changeWorktree(before, event)) };
+  return event.type === "worktree.merged" ? noteMerged(changed, before) : changed;
+}
+
+/** Notes with the step which files it merged: later worktrees begin with them. */
+function noteMerged(state: OpenCoordination, { stepId, opened, merge }: Worktree): OpenCoordination {
+  const step = state.steps.get(stepId);
+  if (!step || !opened || merge?.status !== "begun") return state;
+  const merged = { repository: opened.repository, paths: merge.files.map(({ path }) => path) };
+  return { ...state, steps: state.steps.set(stepId, { ...step, merged }) };
 }
 
 function changeWorktree(

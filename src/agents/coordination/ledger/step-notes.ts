@@ -2,6 +2,7 @@
 import type { ChildDifference } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs } from "../contracts/ids.ts";
+import type { MergedPaths } from "../contracts/worktree-fields.ts";
 
 export interface StepNotes {
   /** The newest report of the child of the current attempt. */
@@ -23,6 +24,8 @@ export interface StepNotes {
   readonly suppressed?: number;
   /** Outcomes that came too late, as `attempt:outcome`. */
   readonly late?: readonly string[];
+  /** Files of its worktree that were merged into the folder of the repository. */
+  readonly merged?: MergedPaths;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Owns: the port to worktrees: folders in which attempts work alone, and bringing back what they left there. */
 
-import type { WorktreeAttempt } from "../contracts/worktree-fields.ts";
+import type { MergedPaths, WorktreeAttempt } from "../contracts/worktree-fields.ts";
 
 /** A worktree that an attempt works in. */
 export interface OpenWorktree {
@@ -8,7 +8,7 @@ export interface OpenWorktree {
   readonly name: string;
   /** The folder that the repository is checked out in, where the work is to be merged back. */
   readonly repository: string;
-  /** The commit that the worktree was made from. */
+  /** The commit that the worktree was made from: `HEAD`, or one on top of it with what was merged before. */
   readonly base: string;
 }
 
@@ -83,8 +83,16 @@ export interface KeptWork {
 export interface Worktrees {
   /** Says in a sentence why no worktree can be made for a folder; `undefined` where one can. */
   findObstacle(folder: string): Promise<string | undefined>;
-  /** Makes a worktree from the HEAD of the repository of a folder. Remains of one with this name are removed first. */
-  open(name: string, folder: string, attempt: WorktreeAttempt): Promise<WorktreeOpened>;
+  /**
+   * Makes a worktree from the HEAD of the repository of a folder, and from the files of `merged` as they are there now.
+   * Remains of one with this name are removed first.
+   */
+  open(
+    name: string,
+    folder: string,
+    attempt: WorktreeAttempt,
+    merged: readonly MergedPaths[],
+  ): Promise<WorktreeOpened>;
   /** Lists what is on this machine. @throws Error where the folder of worktrees cannot be read */
   list(): Promise<WorktreeOnMachine[]>;
   /** Compares every file that was changed, added or deleted, committed or not. Ignored files are left out. */

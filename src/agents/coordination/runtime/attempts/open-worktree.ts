@@ -4,9 +4,9 @@
  */
 import { stepError } from "../../contracts/fact-fields.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
-import type { WorktreeAttempt } from "../../contracts/worktree-fields.ts";
+import type { MergedPaths, WorktreeAttempt } from "../../contracts/worktree-fields.ts";
 import { isWorktreeOver } from "../../dispatch/worktree-effects.ts";
-import type { OpenCoordination, Step } from "../../ledger/state.ts";
+import type { KnownCoordination, OpenCoordination, Step } from "../../ledger/state.ts";
 import { isWorktreeGone, worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import type { Order } from "../../ports/agent-runner.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -22,7 +22,7 @@ export type Place =
 
 type Dependencies = Pick<
   RuntimeDependencies,
-  "runs" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf" | "logger"
+  "runs" | "forks" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf" | "logger"
 >;
 
 interface ToPlace {
@@ -53,7 +53,8 @@ async function openUnlessOver(
   if (!attempted) return { kind: "late" };
   const knownFolder = attempted.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
-  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId), about);
+  const merged = await listMerged(dependencies, attempted);
+  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId), about, merged);
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
   let isRecorded = false;
@@ -67,6 +68,16 @@ async function openUnlessOver(
     if (!isRecorded) await removeIfForgotten(dependencies, about, name);
   }
   return isRecorded ? { kind: "ready", order: { folder } } : { kind: "late" };
+}
+
+/** Lists the files that the steps of a plan merged, and those that the plan which it is a fork of had merged before. */
+async function listMerged(
+  { forks }: Pick<Dependencies, "forks">,
+  { created: { forkedFrom }, steps }: KnownCoordination,
+): Promise<MergedPaths[]> {
+  const source = forkedFrom && (await forks.stateAt(forkedFrom));
+  const earlier = source && source.kind !== "unopened" ? await listMerged({ forks }, source) : [];
+  return [...earlier, ...[...steps.values()].flatMap(({ merged }) => merged ?? [])];
 }
 
 /** Removes a worktree that the log calls gone: whoever recorded that found none, because git had not made it yet. */

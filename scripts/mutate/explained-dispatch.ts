@@ -301,7 +301,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "effects/plan-effects.ts",
-    code: "if (!step?.spec.planned || (!isDelivery(step) && (isStepHeld || step.cancelledBy))) return;",
+    code: "if (!step?.spec.planned || (!isBeyondStop(state, step) && (isStepHeld || step.cancelledBy))) return;",
     changes: [["step?.spec", "step.spec"]],
     why: "It is among the steps. The compiler needs it.",
   },

@@ -203,7 +203,7 @@ describe("an attempt that was given up", () => {
     s.plans.cancel = () => new Promise(() => undefined);
     await s.plan(steps);
     await s.does(write(s, s.sessionOf("slow"), { "notes.md": "1" }));
-    await s.clock.advance(10_500);
+    await s.clock.advance(15_500);
     expect(await s.holders("notes.md")).toEqual([]);
     expect(s.events("claim.released")).toMatchObject([{ stepId: "slow", because: "step_ended" }]);
   });

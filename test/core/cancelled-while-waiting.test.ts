@@ -47,7 +47,8 @@ const listCancelled = (run: PlanRun): unknown[] =>
     .filter(({ runId }) => runId === PLAN_ID)
     .map(({ payload: { stepId, cancelled, usage } }) => ({ stepId, cancelled, usage }));
 
-const CANCELLED = { stepId: "a", cancelled: true, usage: { spawns: 2, tokens: 7, costMicroUsd: 0 } };
+/** Its agent used 2 tokens, and the plan of that 7. */
+const CANCELLED = { stepId: "a", cancelled: true, usage: { spawns: 2, tokens: 9, costMicroUsd: 0 } };
 
 describe("a step that waits for the plan of its agent", () => {
   it("is cancelled with its plan, which is no success, and what its agent's plan used counts", async () => {
@@ -109,7 +110,7 @@ describe("a step that waits for the plan of its agent", () => {
 describe("a step whose agent had been told the result of its plan", () => {
   it("is done where its agent had answered before it was cancelled, with that answer and all that was used", async () => {
     const runner = createScriptedRunner(
-      scriptOf({ a: ["work"], "@delivery": [endDone({ text: "all is well" })] }),
+      scriptOf({ a: ["work"], "@delivery": [endDone({ text: "let me see" })] }),
     );
     // The end of the agent's turn is seen by nobody but who asks for it.
     const unfollowed = {
@@ -126,7 +127,8 @@ describe("a step whose agent had been told the result of its plan", () => {
     const nested = plan([step("n")], { coordinationId: "plan-2", ownerSession: session });
     await run.coordinator.submitPlan({ plan: nested, submittedBy: session, ownerAgent: AGENT });
     await run.advance(5_000);
-    runner.end("a", WAITING);
+    // The host has the last words of the session for the turn before, too.
+    runner.end("a", { ...WAITING, reply: "all is well" });
     await cancel(run);
     await run.advance(5_000);
     const [completed] = run.events("step.completed").filter(({ nodeId }) => nodeId === "a");

@@ -222,3 +222,38 @@ describe("the end of a plan", () => {
     });
   });
 });
+
+describe("the delivery to the agent of a step whose attempt is over", () => {
+  const openTelling = (...more: readonly Command[]): PlanScene => openWorked().then(SETTLE_PLAN, ...more);
+  const endOf = (scene: PlanScene): unknown =>
+    scene.then(SETTLE_PLAN).last("coordination.terminal").payload.delivery;
+
+  it("does not begin any more, and the plan ends", () => {
+    const scene = openTelling(cancelWithParent);
+    expect(scene.says(dispatch(DELIVERY))).toBe("PLAN_STOPPED");
+    expect(scene.effects()).toMatchObject([{ kind: "skipSteps", stepIds: [DELIVERY] }]);
+    scene.then(skip(DELIVERY));
+    expect(endOf(scene)).toBe("not_delivered");
+  });
+
+  it("is stopped where it is under way, and may have arrived", () => {
+    const scene = openTelling(dispatch(DELIVERY), startStep(DELIVERY), cancelWithParent);
+    expect(scene.effects()).toMatchObject([{ kind: "stopStep", stepId: DELIVERY, attempt: 1 }]);
+    scene.then(failStep(DELIVERY, 1, "child_cancelled"));
+    expect(endOf(scene)).toBe("unknown");
+  });
+
+  it("stays as it is where it is over, and where anybody else cancels the plan", () => {
+    const scene = openTelling();
+    expect(scene.says(cancel())).toBe("COORDINATION_ENDED");
+    scene.then(dispatch(DELIVERY), finish(DELIVERY));
+    expect(scene.says(cancelWithParent)).toBe("COORDINATION_ENDED");
+  });
+
+  it("ends also where somebody had cancelled the plan before", () => {
+    const scene = openWorking().then(cancel(), failStep("a", 1, "child_cancelled"), SETTLE_PLAN);
+    expect(scene.says(cancelWithParent)).toBe("coordination.cancel_requested");
+    expect(scene.says(cancelWithParent)).toBe("replay");
+    expect(scene.effects()).toMatchObject([{ kind: "skipSteps", stepIds: [DELIVERY] }]);
+  });
+});

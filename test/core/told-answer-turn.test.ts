@@ -4,46 +4,16 @@
  */
 import { expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { AgentRunner, Attempt } from "../../src/agents/coordination/ports/agent-runner.ts";
-import { createWorld, type World } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
-import { createEscalationsWith, createGatesWith } from "./gates-world.ts";
-import { plan, PLAN_ID, createRetries, scriptOf, step, submitTo, type Fields } from "./planned-world.ts";
+import { endDone, endFailing } from "../support/scripted-runner.ts";
+import { plan, PLAN_ID, createRetries, step, submitTo, type Fields } from "./planned-world.ts";
+import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
 
-const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({}) };
 const TURN = "answer:escalation-1";
 const TURN_KEY = `${PLAN_ID}:${TURN}:told`;
 
 /** A plan whose step `a` asked people, ended its turn, and was answered: the turn with the answer has begun. */
 async function runAnswered(fields: Fields = {}) {
-  const scripted = createScriptedRunner(scriptOf({ a: ["work"], b: ["work"], [TURN]: ["work"] }));
-  const words = { newest: "Waiting for a person" };
-  // The host has the newest words of the session for the first run, too.
-  const observe = async (attempt: Attempt) => {
-    const seen = await scripted.observe(attempt);
-    const isFirst = attempt.idempotencyKey === `${PLAN_ID}:a:1`;
-    return seen.kind === "ended" && isFirst ? { ...seen, reply: words.newest } : seen;
-  };
-  const follow: AgentRunner["follow"] = async (attempt, signal) => {
-    const seen = await scripted.follow(attempt, signal);
-    return seen.kind === "ended" ? observe(attempt) : seen;
-  };
-  const subagent: AgentRunner = { ...scripted, observe, follow };
-  // An owner counts as told as soon as the message is in its session.
-  const owner: AgentRunner = {
-    ...scripted,
-    observe: async (attempt) => {
-      const seen = await scripted.observe(attempt);
-      return seen.kind === "running" ? { ...seen, kind: "ended", outcome: "completed" } : seen;
-    },
-  };
-  const plain = createWorld({}, scripted, GATES);
-  const outside = {
-    clock: plain.clock,
-    runner: plain.host,
-    runners: { subagent, owner, acp_stdio: subagent },
-  };
-  const world: World = { ...plain, start: (wrap) => plain.start(wrap, outside) };
+  const { world, scripted, words } = createToldWorld({ a: ["work"], b: ["work"], [TURN]: ["work"] });
   const run = await submitTo(world, plan([step("a", fields)]));
   const session = run.ordersOf("a")[0]!.childSessionKey;
   const question = { agentId: "main", kind: "approval", question: "May I delete it?" } as const;
@@ -63,11 +33,7 @@ async function runAnswered(fields: Fields = {}) {
     words.newest = newest;
     scripted.end(TURN, ending);
   };
-  const listOutputs = () =>
-    run
-      .events("step.completed")
-      .filter(({ nodeId }) => nodeId === "a")
-      .map(({ payload }) => world.ledger.contents.get(payload.output?.sha256 ?? "")?.text);
+  const listOutputs = () => listOutputsOfA(world);
   return { run, scripted, endTurn, listOutputs };
 }
 
@@ -121,3 +87,28 @@ it.each(["is cancelled", "runs out of time"])(
     await run.close();
   },
 );
+
+it("a step whose agent asked its parent and people the same is done once it was told the one answer", async () => {
+  const { world, scripted, words } = createToldWorld({ a: ["work"], [TURN]: ["work"] });
+  const run = await submitTo(world, plan([step("a", { timeoutMs: 60_000 })]));
+  const askedBy = run.ordersOf("a")[0]!.childSessionKey;
+  const question = { askedBy, agentId: "main", kind: "clarification", question: "Which mill?" } as const;
+  await run.coordinator.ask({ ...question, to: "parent" });
+  const outcome = await run.coordinator.ask(question);
+  if (outcome.kind !== "asked") throw new Error("refused");
+  scripted.end("a", endDone());
+  await run.advance(5_000);
+  await run.coordinator.answer({
+    questionId: outcome.questionId,
+    answer: "answer",
+    text: "The old one.",
+    by: { kind: "person", id: "ada" },
+    through: "chat",
+  });
+  await run.advance(5_000);
+  words.newest = "It is the old one.";
+  scripted.end(TURN, endDone());
+  await run.advance(5_000);
+  expect(listOutputsOfA(world)).toEqual(['{"text":"It is the old one."}']);
+  await run.close();
+});

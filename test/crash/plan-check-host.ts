@@ -1,12 +1,16 @@
 /** Owns: what must be true outside of the ledger: real starts, agents left at work, and what the owner was told. */
 import { hash } from "node:crypto";
-import { filterByType, timeOf, type Evidence } from "./plan-check.ts";
+import { filterByType, timeOf, type Evidence, type OutcomeFact } from "./plan-check.ts";
 import type { HostRun } from "./plan-host.ts";
 
 export function checkHost(evidence: Evidence): string[] {
   return [
     ...checkStarts(evidence),
-    ...evidence.host.runs.flatMap((run) => [...checkMessage(evidence, run), ...checkLeft(evidence, run)]),
+    ...evidence.host.runs.flatMap((run) => [
+      ...checkMessage(evidence, run),
+      ...checkLeft(evidence, run),
+      ...checkStoppedUse(evidence, run),
+    ]),
     ...checkDelivery(evidence),
   ];
 }
@@ -73,6 +77,25 @@ function isKnownToGoOn({ facts, outcomes }: Evidence, { key }: HostRun): boolean
       ({ type, payload }) => type === "step.failed" && isOf(payload) && payload.error.message.includes(words),
     )
   );
+}
+
+/** Checks that the log has once what an agent used that was stopped, where the host says it. */
+function checkStoppedUse(
+  { facts, outcomes }: Evidence,
+  { key, manner, isStopped, isLate }: HostRun,
+): string[] {
+  if (!isStopped || isLate || manner.tokens === undefined || manner.observe !== "true") return [];
+  const isOf = ({ payload }: { readonly payload: { readonly stepId: string; readonly attempt: number } }) =>
+    key.endsWith(`:${payload.stepId}:${payload.attempt}`);
+  const outcome = outcomes.find(isOf);
+  if (!outcome || !isStopOutcome(outcome)) return [];
+  const ends = [outcome, ...filterByType(facts, "step.child_stopped").filter(isOf)];
+  const counted = ends.reduce((sum, { payload }) => sum + (payload.usage?.tokens ?? 0), 0);
+  return counted === manner.tokens ? [] : [`${key} used ${manner.tokens} tokens, and ${counted} count`];
+}
+
+function isStopOutcome({ type, payload }: OutcomeFact): boolean {
+  return type === "step.timed_out" || (type === "step.failed" && payload.error.code === "child_cancelled");
 }
 
 /** Told at most once, and the end says the truth about it. */

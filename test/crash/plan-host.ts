@@ -31,6 +31,8 @@ export interface HostRun {
   /** The start arrived after the call that brought it. */
   readonly isLate: boolean;
   endedAtMs?: number;
+  /** It ended because it was told to stop. */
+  isStopped?: true;
   ending?: ChildEnding;
   forgottenAtMs?: number;
   /** When somebody who asked was first told how it ended. */
@@ -208,7 +210,7 @@ function finish(run: HostRun, ending: ChildEnding, atMs: number): void {
 }
 
 function endingOf({ manner, number }: HostRun): ChildEnding {
-  const usage = manner.tokens === undefined ? {} : { usage: { tokens: manner.tokens } };
+  const usage = useOf(manner);
   switch (manner.ending) {
     case "completed":
       return { outcome: "completed", reply: JSON.stringify({ n: number, good: true }), ...usage };
@@ -219,6 +221,10 @@ function endingOf({ manner, number }: HostRun): ChildEnding {
     default:
       return { outcome: manner.ending, message: `it was ${manner.ending}`, ...usage };
   }
+}
+
+function useOf({ tokens }: Manner): Pick<ChildEnding, "usage"> {
+  return tokens === undefined ? {} : { usage: { tokens } };
 }
 
 /** An agent that was stopped or lost reports nothing; one that has just ended may still be heard. */
@@ -315,6 +321,7 @@ async function cancel(host: Host, { idempotencyKey: key }: Attempt): Promise<Can
   if (how === "throws") throw new Error("the host does not cancel");
   if (how === "unreachable") return "unreachable";
   if (how === "hangs") return waitForever();
-  finish(run, { outcome: "cancelled" }, host.clock.now());
+  run.isStopped = true;
+  finish(run, { outcome: "cancelled", ...useOf(run.manner) }, host.clock.now());
   return how === "stops" ? "stopped" : waitForever();
 }

@@ -100,7 +100,7 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
   {
     name: "delivery-is-cancelled",
     file: `${DISPATCH}/plan-rules.ts`,
-    find: "  if (isDelivery(step)) return false;\n",
+    find: "  if (isBeyondStop(state, step)) return false;\n",
     replace: "",
     breaks: "the turn that tells the owner is stopped",
   },

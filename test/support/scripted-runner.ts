@@ -2,6 +2,7 @@
  * Owns: an `AgentRunner` without agents. It remembers what it was asked over restarts, as a host does, and does what the
  * script says of each attempt.
  */
+import type { Usage } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { IdempotencyKey, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
@@ -13,6 +14,8 @@ export type Scripted =
   | ChildEnding
   /** Works until the test ends it. */
   | "work"
+  /** The same, and has used so much when it is stopped. */
+  | { readonly using: Usage }
   | { readonly refuse: string }
   /** Begins to work, and the answer is lost. */
   | "silent"
@@ -27,6 +30,8 @@ interface Run {
   readonly order: Order;
   /** The session that it says to be its own. */
   readonly session: SessionKey;
+  /** Its use when it is stopped. */
+  readonly usage?: Usage;
   ending?: ChildEnding;
   readonly ended: PromiseWithResolvers<Observation>;
   /** Lets a start that hangs answer. */
@@ -88,8 +93,7 @@ export function createScriptedRunner(script: Script = () => endDone()): Scripted
       if (scripted === "throw") return Promise.reject(new Error("the host broke down"));
       if (typeof scripted === "object" && "refuse" in scripted)
         return Promise.resolve({ kind: "refused", message: scripted.refuse });
-      const session = typeof scripted === "object" && "as" in scripted ? scripted.as : order.childSessionKey;
-      const run: Run = { order, session, ended: Promise.withResolvers() };
+      const run = createRun(order, scripted);
       runs.set(order.idempotencyKey, run);
       if (typeof scripted === "object" && "outcome" in scripted) finish(run, scripted);
       return scripted === "hang" ? hangRun(run) : Promise.resolve(answerOf(run, scripted));
@@ -103,10 +107,18 @@ export function createScriptedRunner(script: Script = () => endDone()): Scripted
       cancelled.push(idempotencyKey);
       const run = runs.get(idempotencyKey);
       if (!run || run.ending) return Promise.resolve("already_ended");
-      finish(run, { outcome: "cancelled" });
+      finish(run, { outcome: "cancelled", ...(run.usage && { usage: run.usage }) });
       return Promise.resolve("stopped");
     },
   };
+}
+
+function createRun(order: Order, scripted: Scripted): Run {
+  const ended = Promise.withResolvers<Observation>();
+  const run: Run = { order, session: order.childSessionKey, ended };
+  if (typeof scripted !== "object") return run;
+  if ("as" in scripted) return { ...run, session: scripted.as };
+  return "using" in scripted ? { ...run, usage: scripted.using } : run;
 }
 
 function followRun(run: Run | undefined, signal: AbortSignal): Promise<Observation> {

@@ -195,6 +195,7 @@ export interface StopChild {
   readonly type: "stopChild";
   readonly childSessionKey: SessionKey;
   readonly outcome: FactPayloads["step.child_stopped"]["outcome"];
+  readonly usage?: Usage;
 }
 
 /** Ends planned steps that can no longer run. */
@@ -259,6 +260,8 @@ export interface AnswerEscalation {
   /** As the channel vouches for it. */
   readonly by: Answerer;
   readonly through: Channel;
+  /** The sessions whose plan the question belongs to, and whose plans are around that; absent: the owner of its own plan. */
+  readonly planOwners?: readonly SessionKey[];
 }
 
 /** An agent asks people, or its parent. */

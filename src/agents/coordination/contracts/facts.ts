@@ -200,6 +200,8 @@ export const FACT_PAYLOADS = {
     ...attemptOf,
     childSessionKey: sessionKeySchema,
     outcome: z.enum(["stopped", "already_ended", "unreachable"]),
+    /** Absent: nothing, or the end of its attempt has counted what it used. */
+    usage: usageSchema.optional(),
   }),
   /** The attempt has a worktree of its own, made from a commit of a repository. */
   "worktree.opened": z.object({

@@ -29,6 +29,7 @@ import { cancelHeld, isHeld } from "./decide-held.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { refuseLate } from "./late-outcome.ts";
 import {
+  isBeyondStop,
   isPlanned,
   findReachedLimit,
   stopOf,
@@ -139,9 +140,9 @@ function refuseNotReady({ plan }: PlannedCoordination, step: Step, now: EpochMs)
   return refuse("NOT_READY", `step ${spec.stepId} is ${phase.status} and may not begin yet`);
 }
 
-/** Refuses where the plan is stopped, waits for people or has spent its budget. A delivery reports the stop, so it always begins. */
+/** Refuses where the plan is stopped, waits for people or has spent its budget. A delivery reports the stop, so it begins. */
 function refuseStopped(state: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
-  if (isDelivery(step)) return undefined;
+  if (isBeyondStop(state, step)) return undefined;
   const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
   if (stop) return refuse("PLAN_STOPPED", `no further attempt may begin: ${stop}`);
   if (state.plan.decisionQuestion)
@@ -190,14 +191,15 @@ function isSameReport({ report }: Step, reported: Omit<ReportStep, "type">): boo
   );
 }
 
-export function stopChild(state: PlannedCoordination, { childSessionKey, outcome }: StopChild): Decision {
+export function stopChild(
+  state: PlannedCoordination,
+  { childSessionKey, outcome, usage }: StopChild,
+): Decision {
   const stray = state.plan.strays.get(childSessionKey);
   if (!stray) return { kind: "replay" };
   const { stepId, attempt } = stray;
-  return accept(
-    [{ type: "step.child_stopped", payload: { stepId, attempt, childSessionKey, outcome } }],
-    stepId,
-  );
+  const payload = { stepId, attempt, childSessionKey, outcome, ...(usage && { usage }) };
+  return accept([{ type: "step.child_stopped", payload }], stepId);
 }
 
 export function skipSteps(state: PlannedCoordination, { stepIds }: SkipSteps, now: EpochMs): Decision {
@@ -207,7 +209,7 @@ export function skipSteps(state: PlannedCoordination, { stepIds }: SkipSteps, no
 
 function draftSkip(state: PlannedCoordination, stepId: StepId, now: EpochMs): FactDraft[] {
   const step = state.steps.get(stepId);
-  if (!step || isDelivery(step)) return [];
+  if (!step || isBeyondStop(state, step)) return [];
   const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
   if (stop) return draftEndAtStop(state, step, stop);
   return state.plan.doomed.has(stepId)
@@ -322,25 +324,30 @@ function draftGrant(step: Step | undefined, by: RetryStep["by"], now: EpochMs): 
 }
 
 export function cancelCoordination(state: OpenCoordination, { by, stepId }: CancelCoordination): Decision {
-  if (stepId === undefined) {
-    if (state.cancelledBy) return { kind: "replay" };
-    // The owner is being told how the plan ended, so the end cannot change any more.
-    if (state.plan && state.steps.has(DELIVERY_STEP_ID))
-      return refuse(
-        "COORDINATION_ENDED",
-        "all steps of the plan have ended, and its owner is being told the result",
-      );
-    return accept([
-      { type: "coordination.cancel_requested", payload: { by } },
-      ...(isPlanned(state) ? [] : draftSpawnEnds(state, by)),
-    ]);
-  }
+  if (stepId === undefined) return cancelWhole(state, by);
   const step = state.steps.get(stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   if (step.cancelledBy) return { kind: "replay", stepId };
   if (isEnded(step.phase)) return refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
   const requested: FactDraft = { type: "coordination.cancel_requested", payload: { by, stepId } };
   return accept([requested, ...draftEndAtOnce(state, step, by)], stepId);
+}
+
+/** The attempt whose agent submitted a plan ends it last: also a plan that was cancelled before, and one that is being told. */
+function cancelWhole(state: OpenCoordination, by: CancelCoordination["by"]): Decision {
+  const isLast = by === "parent" && state.cancelledBy !== "parent";
+  if (state.cancelledBy && !isLast) return { kind: "replay" };
+  const delivery = state.plan && state.steps.get(DELIVERY_STEP_ID);
+  // The owner is being told how the plan ended, so the end cannot change any more.
+  if (delivery && (!isLast || isEnded(delivery.phase)))
+    return refuse(
+      "COORDINATION_ENDED",
+      "all steps of the plan have ended, and its owner is being told the result",
+    );
+  return accept([
+    { type: "coordination.cancel_requested", payload: { by } },
+    ...(isPlanned(state) ? [] : draftSpawnEnds(state, by)),
+  ]);
 }
 
 /** Drafts the end of spawns that run nowhere now. A plan needs none of this: its stop ends its steps. */

@@ -31,9 +31,17 @@ export function canStopRunning(reason: StopReason | undefined): boolean {
   return reason === "cancelled" || reason === "fail_fast";
 }
 
-/** True when the step must be stopped while it runs, alone or with the whole plan. The delivery never is. */
+/**
+ * True for the delivery, which reports how the plan was stopped. Only the end of the attempt whose agent submitted the plan stops
+ * it: that agent must be told nothing any more.
+ */
+export function isBeyondStop({ cancelledBy }: PlannedCoordination, step: Step): boolean {
+  return isDelivery(step) && cancelledBy !== "parent";
+}
+
+/** True when the step must be stopped while it runs, alone or with the whole plan. */
 export function mustStop(state: PlannedCoordination, step: Step, now: EpochMs): boolean {
-  if (isDelivery(step)) return false;
+  if (isBeyondStop(state, step)) return false;
   return step.cancelledBy !== undefined || canStopRunning(stopOf(state, now));
 }
 

@@ -69,7 +69,7 @@ function createDeliverySpec({ created }: PlannedCoordination): FactPayloads["ste
 type Terminal = FactPayloads["coordination.terminal"];
 
 function terminalOf(state: PlannedCoordination, delivery: Step): Terminal {
-  return { ...computeVerdict(state), delivery: describeDelivery(delivery) };
+  return { ...computeVerdict(state), delivery: describeDelivery(state, delivery) };
 }
 
 /** Returns how the plan ended, or how it would end if it ended now. */
@@ -104,9 +104,14 @@ function computeTerminalStatus(
   return plan.stop === "fail_fast" || completed === 0 ? "failed" : "partial";
 }
 
-/** Returns what became of the delivery: `unknown` after a time-out or a lost turn, because the owner may have seen the message. */
-function describeDelivery({ phase }: Step): NonNullable<Terminal["delivery"]> {
+/** Returns what became of the delivery: `unknown` after a time-out or a lost or stopped turn, because the owner may have seen the message. */
+function describeDelivery(
+  { cancelledBy }: PlannedCoordination,
+  { phase }: Step,
+): NonNullable<Terminal["delivery"]> {
   if (phase.status === "completed") return "delivered";
+  const isStopped =
+    cancelledBy === "parent" && phase.status === "cancelled" && phase.error?.code === "child_cancelled";
   const isLost = phase.status === "failed" && phase.error?.code === "child_lost";
-  return phase.status === "timed_out" || isLost ? "unknown" : "not_delivered";
+  return phase.status === "timed_out" || isStopped || isLost ? "unknown" : "not_delivered";
 }

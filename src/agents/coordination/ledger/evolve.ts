@@ -134,10 +134,7 @@ type WholeEvent = FactEvent & {
 function evolveWhole(state: OpenCoordination, event: WholeEvent): KnownCoordination {
   switch (event.type) {
     case "step.child_stopped":
-      return {
-        ...state,
-        ...(state.plan && { plan: removeStray(state.plan, event.payload.childSessionKey) }),
-      };
+      return evolveChildStopped(state, event);
     case "coordination.cancel_requested":
       return evolveCancelRequested(state, event);
     case "plan.judged":
@@ -274,6 +271,15 @@ function leaveStray(
 ): OpenCoordination {
   if (via !== "deadline" || step.spec.planned === undefined || !state.plan) return state;
   return { ...state, plan: addStray(state.plan, step) };
+}
+
+/** A stray is stopped. Its usage is there where the end of its attempt could not count it. */
+function evolveChildStopped(
+  state: OpenCoordination,
+  { payload: { stepId, childSessionKey, usage } }: FactEvent & { type: "step.child_stopped" },
+): OpenCoordination {
+  const counted = countUsage(state, stepId, usage);
+  return { ...counted, ...(counted.plan && { plan: removeStray(counted.plan, childSessionKey) }) };
 }
 
 /** Books what an attempt used, as its runner says. */

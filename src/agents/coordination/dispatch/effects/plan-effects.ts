@@ -9,11 +9,11 @@ import {
   type StepId,
 } from "../../contracts/ids.ts";
 import { pickBest, type ReadyRequest } from "../../lanes/pick-best.ts";
-import { isDelivery } from "../../ledger/plan-progress.ts";
 import { isBeingMerged } from "../decide-held.ts";
 import type { Step, StepPhase } from "../../ledger/state.ts";
 import {
   hasIdleSteps,
+  isBeyondStop,
   mustStop,
   isWorkedOff,
   findReachedLimit,
@@ -213,7 +213,7 @@ function listSkippable(state: PlannedCoordination, stop: StopReason | undefined)
 /** True when the stop ends the step: it is idle, or its result waits for a ruling that nobody needs any more. */
 function isEndedByStop(state: PlannedCoordination, step: Step, stop: StopReason): boolean {
   const { status } = step.phase;
-  if (isDelivery(step)) return false;
+  if (isBeyondStop(state, step)) return false;
   if (status === "held") return canStopRunning(stop) && !isBeingMerged(state, step);
   // A spawn in backoff has no child at work: its result goes back to its agent.
   return status === "waiting" || status === "backoff" || status === "blocked";
@@ -244,7 +244,7 @@ function planAttempts(
   if (Object.values(capacity.room).every((free) => free === 0)) return [];
   const candidates: Candidate[] = [];
   const consider = (step: Step | undefined, readyAtMs: EpochMs): void => {
-    if (!step?.spec.planned || (!isDelivery(step) && (isStepHeld || step.cancelledBy))) return;
+    if (!step?.spec.planned || (!isBeyondStop(state, step) && (isStepHeld || step.cancelledBy))) return;
     const effect = planNextAttempt(state, step, readyAtMs);
     if (!capacity.isUnderway(effect.effectId)) candidates.push(candidateOf(step, effect));
   };

@@ -9,14 +9,15 @@ import type { Command } from "../../contracts/commands.ts";
 import { stepError, type StepError } from "../../contracts/fact-fields.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
-import { isDelivery } from "../../ledger/plan-progress.ts";
+import { isPlanned } from "../../dispatch/plan-rules.ts";
+import { isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
 import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
-import { explainElsewhere, filterObservation, hasAsked, observeAttempt } from "./attempt-facts.ts";
+import { explainElsewhere, hasAsked, observeAttempt } from "./attempt-facts.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import { cancelNested, findNestedPlan, withNested } from "./nested-plans.ts";
+import { cancelIfGivenUp, cancelNested, findNestedPlan, readEndAfterPlan } from "./nested-plans.ts";
 import {
   attemptOf,
   readSentMessage,
@@ -29,6 +30,8 @@ import {
 import type { SubmitOptions, Submitted } from "../log/run-log.ts";
 import { chooseRunner, type RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createUnplacedFailure, findPlace } from "./open-worktree.ts";
+import { createSharedWait, mustStopFollowing, observeOrWait } from "./shared-wait.ts";
+import { countAgentUse, createUsage, stopAgent } from "./stop-agent.ts";
 import { describeError } from "../../std/describe-error.ts";
 import { waitFor } from "../../std/wait-for.ts";
 
@@ -36,6 +39,8 @@ import { waitFor } from "../../std/wait-for.ts";
 const START_GRACE_MS = 15_000;
 /** Between two questions about an attempt that the host does not know of yet. */
 const ASK_AGAIN_MS = 1_000;
+/** The retry of an attempt that timed out waits so long for its agent to be stopped. */
+const STOP_MS_MAX = 5_000;
 /** The host may be writing the record of a run that it has only just accepted. */
 const ABSENCES_MIN = 2;
 
@@ -70,8 +75,9 @@ export async function driveAttempt(
   const over = Promise.withResolvers<undefined>();
   const begun = await begin({ ...driven, dependencies, signal, over: over.promise });
   if (!begun || !("deadlineAtMs" in begun.step.phase)) return;
+  const { deadlineAtMs } = begun.step.phase;
   const deadline = new AbortController();
-  const cancel = dependencies.clock.wakeAt(begun.step.phase.deadlineAtMs, () => deadline.abort());
+  const cancel = dependencies.clock.wakeAt(deadlineAtMs, () => deadline.abort());
   const ended = new AbortController();
   const drive: Drive = {
     ...driven,
@@ -82,7 +88,9 @@ export async function driveAttempt(
   try {
     if (begun.message !== undefined) await start(drive, begun.message);
     await follow(drive);
-    if (deadline.signal.aborted && !signal.aborted) await timeOut({ ...drive, signal });
+    const isOverdue = deadline.signal.aborted || dependencies.clock.now() >= deadlineAtMs;
+    if (isOverdue && !signal.aborted)
+      await timeOut({ ...drive, signal: AbortSignal.any([signal, ended.signal]) });
   } finally {
     cancel();
     ended.abort();
@@ -261,8 +269,9 @@ async function follow(drive: Drive): Promise<void> {
       await giveUp(drive, now, elsewhere);
       continue;
     }
-    const seen = await see(drive, now, waitForEnd);
-    if (signal.aborted) return;
+    await cancelIfGivenUp(dependencies, now);
+    const seen = await observeOrWait(drive, now, waitForEnd);
+    if (mustStopFollowing(drive, now, seen)) return;
     absences = seen.kind === "absent" ? absences + 1 : 0;
     if (seen.kind === "ended") await recordEnd(drive, now, seen);
     else if (absences >= ABSENCES_MIN) {
@@ -275,38 +284,6 @@ async function follow(drive: Drive): Promise<void> {
     else if (dependencies.clock.now() < addMs(askedAtMs, ASK_AGAIN_MS))
       await waitFor(dependencies.clock, ASK_AGAIN_MS, signal);
   }
-}
-
-type WaitForEnd = (now: Current) => Promise<Observation>;
-
-/** The runner is asked to wait once, however many heartbeats pass meanwhile. */
-function createSharedWait({ dependencies, signal, runId, stepId }: Drive): WaitForEnd {
-  let waiting: Promise<Observation> | undefined;
-  const wait = async ({ runner, attempt }: Current): Promise<Observation> => {
-    try {
-      return await runner.follow(attempt, signal);
-    } catch (error) {
-      const message = describeError(error);
-      dependencies.logger.warn({ runId, stepId }, `the runner cannot wait for the agent: ${message}`);
-      return { kind: "unknown" };
-    } finally {
-      waiting = undefined;
-    }
-  };
-  return (now) => (waiting ??= wait(now));
-}
-
-/** A dispatched attempt is asked about; a running one is waited for, and asked about with every heartbeat. */
-async function see(drive: Drive, now: Current, waitForEnd: WaitForEnd): Promise<Observation> {
-  const { dependencies, signal } = drive;
-  const unknown: Observation = { kind: "unknown" };
-  if (now.step.phase.status === "running") {
-    const beat = { ...dependencies, waitMs: dependencies.settings.sweepMs, signal };
-    const seen = filterObservation(now.attempt, await askWithin(beat, () => waitForEnd(now), unknown));
-    // That an owner was told is known long before it has answered; the deadline ends the waiting.
-    if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
-  }
-  return observeAttempt({ ...dependencies, signal }, now);
 }
 
 async function acknowledge(drive: Drive, seen: Observation & { kind: "running" | "ended" }): Promise<void> {
@@ -326,13 +303,14 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
   const submitting = { ...drive, session: now.attempt.childSessionKey };
   if (seen.outcome !== "completed") await cancelNested(drive.dependencies, submitting);
   const nested = await findNestedPlan(drive.dependencies, submitting);
-  if (nested?.isOpen && seen.outcome === "completed") {
-    drive.dependencies.giveBack(drive.runId, drive.stepId);
-    await waitFor(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
+  const waiting = { ...drive.dependencies, signal: drive.signal };
+  const ending = nested ? await readEndAfterPlan(waiting, now, { nested, seen }) : seen;
+  if (ending) {
+    await conclude(drive, await readNewestOutcome(drive, now, ending));
     return;
   }
-  const ending = nested ? withNested(seen, nested) : seen;
-  await conclude(drive, await readNewestOutcome(drive, now, ending));
+  drive.dependencies.giveBack(drive.runId, drive.stepId);
+  await waitFor(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
 }
 
 /**
@@ -348,10 +326,12 @@ async function isWaitingForPeople(drive: Drive): Promise<boolean> {
   return true;
 }
 
-/** Records that nobody hears the child any more, with what its plans used. */
+/** Records that nobody hears the child any more, with what it and its plans used as far as the ledger says. */
 async function giveUp(drive: Drive, { attempt }: Current, error: StepError): Promise<void> {
-  const ending = await cancelNested(drive.dependencies, { ...drive, session: attempt.childSessionKey });
-  await conclude(drive, createFailure(drive, error, ending));
+  const submitting = { ...drive, session: attempt.childSessionKey };
+  const { usage: nested } = await cancelNested(drive.dependencies, submitting);
+  const agent = await countAgentUse(drive.dependencies, submitting, { kind: "absent" });
+  await conclude(drive, createFailure(drive, error, createUsage(spentFromUsage(nested), agent)));
 }
 
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
@@ -375,22 +355,41 @@ async function recordLostChild(drive: Drive, now: Current): Promise<void> {
 }
 
 /**
- * Times the attempt out. A delivery is asked about once more, because it may have arrived; where `signal` is aborted
- * meanwhile, whoever takes the attempt up again asks.
+ * Times the attempt out, once its agent is stopped: what it used decides what follows. Where `signal` is aborted meanwhile, whoever
+ * takes the attempt up again does so.
  */
 async function timeOut(drive: Drive): Promise<void> {
   const now = await readCurrentAttempt(drive);
   if (!now) return;
-  if (isDelivery(now.step)) {
-    const seen = await observeAttempt({ ...drive.dependencies, signal: drive.signal }, now);
-    if (seen.kind === "ended") {
-      if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
-      await conclude(drive, await readNewestOutcome(drive, now, seen));
-      return;
-    }
-    if (drive.signal.aborted) return;
-  }
-  const { stepId, attempt } = drive;
-  const ending = await cancelNested(drive.dependencies, { ...drive, session: now.attempt.childSessionKey });
-  await submit(drive, [{ type: "timeOutStep", stepId, attempt, via: "deadline", ...ending }]);
+  if (isDelivery(now.step)) return timeOutDelivery(drive, now);
+  const { stepId, attempt, signal } = drive;
+  const waiting = { ...drive.dependencies, signal };
+  const { childSessionKey } = now.attempt;
+  const submitting = { ...drive, session: childSessionKey };
+  const { cancelled, seen, nested } = await stopAgent(waiting, { ...now, waitMs: STOP_MS_MAX }, submitting);
+  if (signal.aborted) return;
+  // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.
+  const isStray = isPlanned(now.state) && cancelled === "unreachable";
+  const uses = isStray ? [nested] : [nested, await countAgentUse(drive.dependencies, submitting, seen)];
+  const used = createUsage(...uses);
+  const commands: Command[] = [{ type: "timeOutStep", stepId, attempt, via: "deadline", ...used }];
+  if (isPlanned(now.state) && !isStray)
+    commands.push({ type: "stopChild", childSessionKey, outcome: cancelled });
+  await submit(drive, commands);
+}
+
+/**
+ * Times a delivery out, after it was asked about once more, because it may have arrived. Where the owner is the agent of a step it has
+ * time as long as its own attempt lasts: the step is done with what it answers.
+ */
+async function timeOutDelivery(drive: Drive, now: Current): Promise<void> {
+  const { stepId, attempt, signal } = drive;
+  const seen = await observeAttempt({ ...drive.dependencies, signal }, now);
+  const isUnderWay = seen.kind === "ended" || seen.kind === "running";
+  if (isUnderWay && now.state.created.parent) return follow(drive);
+  if (seen.kind === "ended") {
+    if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
+    await conclude(drive, await readNewestOutcome(drive, now, seen));
+  } else if (!signal.aborted)
+    await submit(drive, [{ type: "timeOutStep", stepId, attempt, via: "deadline" }]);
 }

@@ -6,9 +6,20 @@ import type { Usage } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { KnownCoordination, PlanProgress, Spent } from "../../ledger/state.ts";
+import { isGivenUp } from "../../ledger/given-up.ts";
+import type {
+  Coordination,
+  KnownCoordination,
+  OpenCoordination,
+  PlanProgress,
+  Spent,
+  Step,
+} from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
+import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
+import type { Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { observeAttempt } from "./attempt-facts.ts";
 
 export type NestedDependencies = Pick<RuntimeDependencies, "store" | "runs" | "content">;
 
@@ -24,9 +35,11 @@ export interface SubmittingAttempt {
 export interface NestedPlan {
   readonly coordinationId: CoordinationId;
   readonly isOpen: boolean;
+  /** Only its delivery is left, and the host has begun, or queued, the turn in which its child is told. */
+  readonly isBeingTold: boolean;
   /** It was ended with the attempt, so that nobody told its child how it went. */
   readonly isCutOff: boolean;
-  /** The child's answer when it was told the result. */
+  /** The child's first answer when it was told the result. */
   readonly reply?: string;
   /** The sum of what the plans used that the child submitted before. */
   readonly usedBefore: Spent;
@@ -47,6 +60,7 @@ export async function findNestedPlan(
   return {
     coordinationId: state.coordinationId,
     isOpen: state.kind === "open",
+    isBeingTold: deliveryPhase?.status === "running",
     isCutOff: state.cancelledBy === "parent",
     usedBefore: spentFromUsage(state.created.parent?.usedBefore),
     used: state.plan.spent,
@@ -70,11 +84,25 @@ export function sumNested({ used, usedBefore }: NestedPlan): Spent {
   return addSpent(usedBefore, used);
 }
 
-/** Returns the ending with what the child said last and with what its plans used. */
+/**
+ * Returns the ending with what its plans used. An ending that was seen after the child was told has its last words; only where it
+ * has none does the answer to the newest plan count.
+ */
 export function withNested(ending: ChildEnding, nested: NestedPlan): ChildEnding {
-  const { reply = ending.reply } = nested;
+  const { reply = nested.reply } = ending;
   const usage = addSpent(spentFromUsage(ending.usage), sumNested(nested));
   return { ...ending, usage, ...(reply !== undefined && { reply }) };
+}
+
+/** Returns how an agent ended once it had been told how its plan went: its last words count. `undefined` before that. */
+export async function readEndAfterPlan(
+  waiting: Stoppable,
+  agent: { readonly runner: AgentRunner; readonly attempt: Attempt },
+  { nested, seen }: { readonly nested: NestedPlan; readonly seen: ChildEnding },
+): Promise<ChildEnding | undefined> {
+  if (nested.isOpen && seen.outcome === "completed") return undefined;
+  const last = await observeAttempt(waiting, agent);
+  return last.kind === "ended" ? withNested(last, nested) : undefined;
 }
 
 /**
@@ -90,6 +118,26 @@ export async function cancelNested(
     await dependencies.runs.submit(open.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
   const nested = await findNestedPlan(dependencies, submitting);
   return nested ? { usage: sumNested(nested) } : {};
+}
+
+/**
+ * Ends a plan whose agent is being told the result, where the attempt of that agent was given up: its session must not go on
+ * beside the next attempt. That attempt ends the newest plan of its agent by itself, but not those before.
+ */
+export async function cancelIfGivenUp(
+  { runs }: NestedDependencies,
+  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
+): Promise<void> {
+  const { parent, ownerSession } = state.created;
+  if (!parent || !isDelivery(step)) return;
+  const around = await runs.state(parent.coordinationId);
+  const isVain = around.kind === "open" ? isGivenUp(around, ownerSession) : isEndedPlan(around);
+  if (isVain) await runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+}
+
+/** A spawn that completed may leave a plan behind; a step of a plan does not complete before its agent was told. */
+function isEndedPlan(around: Coordination): boolean {
+  return around.kind === "ended" && around.plan !== undefined;
 }
 
 async function readNestedState(

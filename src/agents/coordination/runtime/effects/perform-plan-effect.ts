@@ -11,18 +11,17 @@ import type {
 } from "../../dispatch/effects/plan-effects.ts";
 import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { createIdempotencyKey } from "../../contracts/ids.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";
-import type { Cancellation } from "../../contracts/observation.ts";
-import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
+import type { Cancellation, Observation } from "../../contracts/observation.ts";
+import type { Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
-import { askWithin } from "../environment/bounded-answer.ts";
-import { hasAsked, observeAttempt } from "../attempts/attempt-facts.ts";
+import { hasAsked } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
 import {
-  cancelNested,
   findNestedPlan,
   withNested,
   type NestedPlan,
@@ -31,10 +30,8 @@ import {
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
+import { countAgentUse, createUsage, readSpent, stopAgent } from "../attempts/stop-agent.ts";
 import { chooseRunner } from "../environment/runtime-dependencies.ts";
-
-/** An agent that is not stopped by then is out of reach. */
-const CANCEL_MS_MAX = 30_000;
 
 export async function performPlanEffect(
   dependencies: EffectDependencies,
@@ -110,17 +107,19 @@ async function stopStep(
   const { state, step, running } = due;
   await dependencies.halt(running.idempotencyKey);
   const submitting = describeSubmitting(state, effect, running);
-  await cancelNested(dependencies, submitting);
-  const cancelled = await cancel(dependencies, running, chooseRunner(dependencies, step.spec));
-  // Until then the child could submit another.
-  const ending = await cancelNested(dependencies, submitting);
+  // A delivery is stopped only where its owner is the agent of a step, whose turns are ours to stop.
+  const runner = isDelivery(step) ? dependencies.runners.subagent : chooseRunner(dependencies, step.spec);
+  const waiting = { ...dependencies, signal: dependencies.stopping };
+  const agent = { runner, attempt: running };
+  const { cancelled, seen, nested } = await stopAgent(waiting, agent, submitting);
   if (dependencies.stopping.aborted) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
-  if (mayBeDone && (await hasCompleted(dependencies, due, submitting))) return;
+  if (mayBeDone && (await recordCompletion(dependencies, due, { submitting, seen }))) return;
   const error = stepError("child_cancelled", describeCancellation(cancelled));
+  const used = createUsage(nested, await countAgentUse(dependencies, submitting, seen));
   const { stepId, attempt } = effect;
   await submit(dependencies, state, [
-    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner", ...ending },
+    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner", ...used },
   ]);
 }
 
@@ -144,15 +143,12 @@ function findAttemptToStop(
   return running && { state, step, running };
 }
 
-/** Asks, and records it if so. */
-async function hasCompleted(
+/** Records the completion where the agent had completed before it could be stopped. Returns whether it had. */
+async function recordCompletion(
   dependencies: EffectDependencies,
   stopped: Stopped,
-  submitting: SubmittingAttempt,
+  { submitting, seen }: { readonly submitting: SubmittingAttempt; readonly seen: Observation },
 ): Promise<boolean> {
-  const runner = chooseRunner(dependencies, stopped.step.spec);
-  const waiting = { ...dependencies, signal: dependencies.stopping };
-  const seen = await observeAttempt(waiting, { runner, attempt: stopped.running });
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
   const reported = await readReportedState(dependencies, stopped);
   const nested = await findNestedPlan(dependencies, submitting);
@@ -203,18 +199,13 @@ async function stopStray(
     dispatchedAtMs,
     ...(childRunId && { childRunId }),
   };
-  await cancelNested(dependencies, describeSubmitting(state, effect, stoppedAttempt));
-  const outcome = await cancel(dependencies, stoppedAttempt, chooseRunner(dependencies, spec));
-  await cancelNested(dependencies, describeSubmitting(state, effect, stoppedAttempt));
-  if (!dependencies.stopping.aborted)
-    await submit(dependencies, state, [{ type: "stopChild", childSessionKey, outcome }]);
-}
-
-function cancel(
-  dependencies: EffectDependencies,
-  attempt: Attempt,
-  runner: AgentRunner,
-): Promise<Cancellation> {
-  const waiting = { ...dependencies, waitMs: CANCEL_MS_MAX, signal: dependencies.stopping };
-  return askWithin(waiting, () => runner.cancel(attempt), "unreachable");
+  const { cancelled: outcome, seen } = await stopAgent(
+    { ...dependencies, signal: dependencies.stopping },
+    { runner: chooseRunner(dependencies, spec), attempt: stoppedAttempt },
+    describeSubmitting(state, effect, stoppedAttempt),
+  );
+  if (dependencies.stopping.aborted) return;
+  // The attempt has counted what its plans used.
+  const used = createUsage(readSpent(seen));
+  await submit(dependencies, state, [{ type: "stopChild", childSessionKey, outcome, ...used }]);
 }

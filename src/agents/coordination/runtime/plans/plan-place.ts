@@ -48,7 +48,7 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
   if (!usedBefore)
     return createNowhere(
       "NESTED_OPEN",
-      "this session has submitted a plan that still runs; wait for its result, or cancel it",
+      "another plan of this session still runs; end your turn to be told its result, or cancel it, and submit this one then",
     );
   const usedBeside = await countUsedBeside(dependencies, around);
   const left = computeBudgetLeft(state, step, { usedBefore, usedBeside });
@@ -118,8 +118,8 @@ async function depthOf({ runs }: NestedDependencies, innermost: Parent): Promise
 }
 
 /**
- * Returns what the plans used that this attempt's child submitted before this one; `undefined` while one of them runs. The same
- * plan again is the same submission.
+ * Returns what the plans used that this attempt's child submitted before this one; `undefined` while one of them runs. One whose
+ * result the child is being told runs no more. The same plan again is the same submission.
  */
 async function countUsedBefore(
   dependencies: NestedDependencies,
@@ -130,7 +130,7 @@ async function countUsedBefore(
   const newest = await findNestedPlan(dependencies, { runId, stepId, attempt: step.phase.attempt, session });
   if (!newest) return NOTHING;
   if (newest.coordinationId === coordinationId) return newest.usedBefore;
-  return newest.isOpen ? undefined : sumNested(newest);
+  return newest.isOpen && !newest.isBeingTold ? undefined : sumNested(newest);
 }
 
 const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };

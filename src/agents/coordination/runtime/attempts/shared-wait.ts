@@ -1,0 +1,81 @@
+/** Owns: asking about an attempt, or waiting for its end, with one wait for however many questions, and until when. */
+import type { CoordinationId, StepId } from "../../contracts/ids.ts";
+import type { Observation } from "../../contracts/observation.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import type { Step } from "../../ledger/state.ts";
+import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
+import { describeError } from "../../std/describe-error.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { filterObservation, observeAttempt } from "./attempt-facts.ts";
+
+/** Between two looks at a plan whose owner is being told: the step that the owner works on may end meanwhile. */
+const TELLING_BEAT_MS = 1_000;
+
+interface Followed {
+  readonly dependencies: RuntimeDependencies;
+  readonly runId: CoordinationId;
+  readonly stepId: StepId;
+  readonly signal: AbortSignal;
+}
+
+interface Current {
+  readonly step: Step;
+  readonly attempt: Attempt;
+  readonly runner: AgentRunner;
+}
+
+type WaitForEnd = (now: Pick<Current, "attempt" | "runner">) => Promise<Observation>;
+
+/** Returns a wait for the end of an attempt. The runner is asked to wait once, however many heartbeats pass meanwhile. */
+export function createSharedWait({ dependencies, signal, runId, stepId }: Followed): WaitForEnd {
+  let waiting: Promise<Observation> | undefined;
+  const wait: WaitForEnd = async ({ runner, attempt }) => {
+    try {
+      return await runner.follow(attempt, signal);
+    } catch (error) {
+      const message = describeError(error);
+      dependencies.logger.warn({ runId, stepId }, `the runner cannot wait for the agent: ${message}`);
+      return { kind: "unknown" };
+    } finally {
+      waiting = undefined;
+    }
+  };
+  return (now) => (waiting ??= wait(now));
+}
+
+/** Returns how an attempt stands. A dispatched one is asked about; a running one is waited for, and asked about with every heartbeat. */
+export async function observeOrWait(
+  { dependencies, signal }: Followed,
+  now: Current,
+  waitForEnd: WaitForEnd,
+): Promise<Observation> {
+  const unknown: Observation = { kind: "unknown" };
+  if (now.step.phase.status === "running") {
+    const waitMs = isDelivery(now.step) ? TELLING_BEAT_MS : dependencies.settings.sweepMs;
+    const beat = { ...dependencies, waitMs, signal };
+    const seen = filterObservation(now.attempt, await askWithin(beat, () => waitForEnd(now), unknown));
+    // That an owner was told is known long before it has answered; the deadline ends the waiting.
+    if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
+  }
+  return observeAttempt({ ...dependencies, signal }, now);
+}
+
+/** True when an attempt is followed no further: it is ended elsewhere, or was stopped at its deadline, which is recorded next. */
+export function mustStopFollowing(
+  { dependencies, signal }: Followed,
+  { step }: Current,
+  seen: Observation,
+): boolean {
+  return signal.aborted || isStoppedAtDeadline(dependencies, step, seen);
+}
+
+/** The process that stopped the agent may have died before it could record that. The owner of a delivery is never stopped so. */
+function isStoppedAtDeadline(
+  { clock }: Pick<RuntimeDependencies, "clock">,
+  step: Step,
+  seen: Observation,
+): boolean {
+  const isStopped = seen.kind === "ended" && seen.outcome === "cancelled" && !isDelivery(step);
+  return isStopped && "deadlineAtMs" in step.phase && clock.now() >= step.phase.deadlineAtMs;
+}

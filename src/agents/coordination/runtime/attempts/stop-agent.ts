@@ -1,0 +1,97 @@
+/**
+ * Owns: stopping the agent of an attempt with the plans that it submitted, and what an attempt used that does not end by
+ * itself.
+ */
+import { usageSchema, type Usage } from "../../contracts/fact-fields.ts";
+import type { StepId } from "../../contracts/ids.ts";
+import type { Cancellation, Observation } from "../../contracts/observation.ts";
+import { sumOfStep, type UsageSum } from "../../ledger/bill.ts";
+import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
+import type { Coordination, Spent } from "../../ledger/state.ts";
+import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
+import { askWithin, type Stoppable } from "../environment/bounded-answer.ts";
+import { observeAttempt } from "./attempt-facts.ts";
+import { cancelNested, type NestedDependencies, type SubmittingAttempt } from "./nested-plans.ts";
+
+/** An agent that is not stopped by then is out of reach. */
+const CANCEL_MS_MAX = 30_000;
+
+interface AgentToStop {
+  readonly runner: AgentRunner;
+  readonly attempt: Attempt;
+  /** How long the runner is waited for, at most and without a word 30 s. */
+  readonly waitMs?: number;
+}
+
+interface StoppedAgent {
+  readonly cancelled: Cancellation;
+  /** The answer of the runner about the agent after it was stopped. */
+  readonly seen: Observation;
+  /** The sum of what the plans used that the agent submitted. */
+  readonly nested: Spent;
+}
+
+/** Stops the agent and the plans that it submitted, and asks the runner how it ended. */
+export async function stopAgent(
+  dependencies: NestedDependencies & Stoppable,
+  agent: AgentToStop,
+  submitting: SubmittingAttempt,
+): Promise<StoppedAgent> {
+  await cancelNested(dependencies, submitting);
+  const waiting = { ...dependencies, waitMs: agent.waitMs ?? CANCEL_MS_MAX };
+  const stop = (): Promise<Cancellation> => agent.runner.cancel(agent.attempt);
+  const cancelled = await askWithin<Cancellation>(waiting, stop, "unreachable");
+  // Until then the child could submit another.
+  const { usage } = await cancelNested(dependencies, submitting);
+  const seen = await observeAttempt(dependencies, agent);
+  return { cancelled, seen, nested: spentFromUsage(usage) };
+}
+
+/** Returns what the agent of an ended run used, as its runner says. */
+export function readSpent(seen: Observation): Spent {
+  // Numbers that cannot be true could not be recorded at all.
+  return spentFromUsage(seen.kind === "ended" ? usageSchema.safeParse(seen.usage).data : undefined);
+}
+
+/**
+ * Returns what the agent of an attempt used: the larger of what its runner says and what its recorded calls say, because a runner
+ * that forgot the agent or cannot be asked says nothing.
+ */
+export async function countAgentUse(
+  { runs }: NestedDependencies,
+  { runId, stepId }: SubmittingAttempt,
+  seen: Observation,
+): Promise<Spent> {
+  const { spawns, tokens, costMicroUsd } = readSpent(seen);
+  const calls = sumUncountedCalls(await runs.state(runId), stepId);
+  return {
+    spawns,
+    tokens: Math.max(tokens, calls.tokens),
+    costMicroUsd: Math.max(costMicroUsd, calls.costMicroUsd),
+  };
+}
+
+const NO_CALLS: UsageSum = { tokens: 0, costMicroUsd: 0 };
+
+/**
+ * Returns what the recorded calls of a planned step used beyond what the ends of its attempts counted. Plans inside are counted
+ * there, too, so it may be less than the calls used, and never more. The calls of a stray are counted when it is stopped.
+ */
+function sumUncountedCalls(state: Coordination, stepId: StepId): UsageSum {
+  if (state.kind === "unopened") return NO_CALLS;
+  const step = state.steps.get(stepId);
+  const hasStray = state.plan?.strays.some((stray) => stray.stepId === stepId);
+  if (!step?.spec.planned || hasStray) return NO_CALLS;
+  const calls = sumOfStep(state.bill, stepId, undefined);
+  const counted = spentFromUsage(step.spent);
+  return {
+    tokens: calls.tokens - counted.tokens,
+    costMicroUsd: calls.costMicroUsd - counted.costMicroUsd,
+  };
+}
+
+/** Returns the field of an outcome that says what was used; nothing where nothing is known to be. */
+export function createUsage(...uses: readonly Spent[]): { readonly usage?: Usage } {
+  const usage = uses.reduce(addSpent, spentFromUsage(undefined));
+  return Object.values(usage).some((amount) => amount > 0) ? { usage } : {};
+}

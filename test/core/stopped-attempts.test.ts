@@ -1,0 +1,125 @@
+/** Attempts that are stopped, at their deadline or because they are cancelled: what they used counts like that of any other. */
+import { describe, expect, it } from "vitest";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
+import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import {
+  createRetries,
+  plan,
+  PLAN_ID,
+  runPlan,
+  scriptOf,
+  step,
+  submitTo,
+  type Fields,
+  type PlanRun,
+} from "./planned-world.ts";
+import { logOver } from "./run-log-scene.ts";
+import { usageOf } from "./usage-scene.ts";
+
+const DOLLAR = 1_000_000;
+const spendDollar = { using: { tokens: 40, costMicroUsd: DOLLAR } };
+const createSpendingStep = (fields: Fields = {}): Fields =>
+  step("a", { timeoutMs: 60_000, ...createRetries(5), ...fields });
+const HOUR_MS = 3_600_000;
+
+const listUsages = (run: PlanRun): unknown[] =>
+  [...run.events("step.failed"), ...run.events("step.timed_out")].map(({ payload }) => payload.usage);
+
+describe("what an attempt used that runs out of time", () => {
+  it("counts for the plan's budget, which then begins no further one", async () => {
+    const run = await runPlan({ a: [spendDollar] }, plan([createSpendingStep()], { budget: { costUsd: 1 } }));
+    await run.advance(HOUR_MS);
+    expect(run.ordersOf("a")).toHaveLength(1);
+    expect(listUsages(run)).toEqual([{ spawns: 0, tokens: 40, costMicroUsd: DOLLAR }]);
+    expect(run.events("coordination.escalated")).toMatchObject([{ payload: { cause: "budget" } }]);
+    expect(await run.fates()).toMatchObject({ a: "timed_out" });
+    await run.close();
+  });
+
+  it("counts for the step's budget, all attempts together", async () => {
+    const run = await runPlan({ a: [spendDollar] }, plan([createSpendingStep({ budget: { costUsd: 2 } })]));
+    await run.advance(HOUR_MS);
+    expect(run.ordersOf("a")).toHaveLength(2);
+    expect(await run.fates()).toMatchObject({ a: "timed_out" });
+    await run.close();
+  });
+
+  it("is known before the next attempt begins, because its agent is stopped first", async () => {
+    const run = await runPlan({ a: [spendDollar, endDone()] }, plan([createSpendingStep()]));
+    await run.advance(HOUR_MS);
+    const timedOut = run.appends.find((types) => types.includes("step.timed_out"));
+    expect(timedOut).toContain("step.child_stopped");
+    expect(run.world.plans.cancelled).toEqual(["plan-1:a:1"]);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+
+  it("counts once where its agent is out of reach at first, and stopped then", async () => {
+    const runner = createScriptedRunner(scriptOf({ a: [spendDollar] }));
+    let requests = 0;
+    const deaf: typeof runner = {
+      ...runner,
+      cancel: (attempt) => {
+        requests += 1;
+        return requests === 1 ? Promise.resolve("unreachable") : runner.cancel(attempt);
+      },
+    };
+    const run = await submitTo(
+      createWorld({}, deaf),
+      plan([createSpendingStep()], { budget: { costUsd: 1 } }),
+    );
+    await run.advance(HOUR_MS);
+    const usage = { spawns: 0, tokens: 40, costMicroUsd: DOLLAR };
+    expect(run.events("step.child_stopped")).toMatchObject([{ payload: { outcome: "stopped", usage } }]);
+    expect(listUsages(run)).toEqual([undefined]);
+    expect(run.ordersOf("a")).toHaveLength(1);
+    await run.close();
+  });
+
+  it("is not taken for a cancelled step where the process dies before it can record the time-out", async () => {
+    const run = await runPlan({ a: [spendDollar, endDone()] }, plan([createSpendingStep()]));
+    const [order] = run.ordersOf("a");
+    await run.restart(() => {
+      run.world.clock.jump(order!.deadlineAtMs);
+      void run.world.plans.cancel(order!);
+    });
+    await run.advance(HOUR_MS);
+    expect(listUsages(run)).toEqual([{ spawns: 0, tokens: 40, costMicroUsd: DOLLAR }]);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+});
+
+describe("what an attempt used that is cancelled", () => {
+  it("counts for the plan's budget", async () => {
+    const steps = [step("a"), step("b"), step("c", { dependsOn: ["b"] })];
+    const run = await runPlan({ a: [spendDollar], b: ["work"] }, plan(steps, { budget: { costUsd: 1 } }));
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, stepId: "a" as StepId, by: "operator" });
+    run.world.plans.end("b", endDone());
+    await run.advance(5_000);
+    expect(await run.fates()).toMatchObject({ a: "cancelled", b: "completed", c: "skipped" });
+    expect(listUsages(run)).toEqual([{ spawns: 0, tokens: 40, costMicroUsd: DOLLAR }]);
+    await run.close();
+  });
+});
+
+describe("what an attempt used whose agent the host no longer knows", () => {
+  it("is what its model calls used, as far as they are recorded and no other end counted them", async () => {
+    const run = await runPlan(
+      { a: ["work"] },
+      plan([step("a", { ...createRetries(5), budget: { tokens: 3_000 } })]),
+    );
+    for (const attempt of [1, 2]) {
+      const runId = `run-${attempt}`;
+      const usage = usageOf("a" as StepId, 10, { runId });
+      await logOver(run.world).submit(PLAN_ID, [{ type: "recordUsage", ...usage }]);
+      await run.restart(() => run.world.plans.forget("a"));
+      await run.advance(10_000);
+    }
+    const used = { spawns: 0, tokens: 1_500, costMicroUsd: 10_000 };
+    expect(listUsages(run)).toEqual([used, used]);
+    expect(run.ordersOf("a")).toHaveLength(2);
+    await run.close();
+  });
+});

@@ -172,18 +172,6 @@ export const DECIDING: readonly Explained[] = [
   },
   {
     file: "ask-people.ts",
-    code: "const wishedAtMs = answerMs === undefined ? latestAtMs : addMs(now, answerMs);",
-    changes: [["answerMs === undefined", "false"]],
-    why: "No time is less than the latest one.",
-  },
-  {
-    file: "ask-people.ts",
-    code: "const deadlineAtMs = wishedAtMs < latestAtMs ? wishedAtMs : latestAtMs;",
-    changes: [["wishedAtMs < latestAtMs", "wishedAtMs <= latestAtMs"]],
-    why: "Where both are the same either may be taken.",
-  },
-  {
-    file: "ask-people.ts",
     code: "return deadlineAtMs !== undefined && deadlineAtMs < answerByMs ? deadlineAtMs : answerByMs;",
     changes: [
       ["deadlineAtMs !== undefined", "true"],

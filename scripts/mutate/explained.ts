@@ -248,7 +248,7 @@ const LEDGER: readonly Explained[] = [
   },
   {
     file: "open-questions.ts",
-    code: "openQuestion.question?.sha256 === question.sha256,",
+    code: "(openQuestion) => openQuestion.askedBy === askedBy && openQuestion.question?.sha256 === question.sha256,",
     changes: [["openQuestion.question?.sha256", "openQuestion.question.sha256"]],
     why: "Whatever an agent asks has a text.",
   },

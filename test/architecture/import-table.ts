@@ -79,7 +79,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
   },
   "core/runtime/arbiter": {
-    folders: "core/contracts core/arbitration core/ledger core/dispatch core/runtime/log",
+    folders: "core/contracts core/std core/arbitration core/ledger core/dispatch core/runtime/log",
     types: "core/contracts/config core/ports core/runtime/environment",
   },
   "core/runtime/privileges": {

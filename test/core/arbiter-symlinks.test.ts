@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { requireRefused, write } from "./arbiter-calls.ts";
 import {
+  createValueFiles,
   createRealSceneFiles,
   openScene,
   type Fields,
@@ -147,5 +148,67 @@ describe("the operator's exception by a pattern that leads through a symbolic li
     expect(await askHigh(behind, REAL)).toBe("granted");
     await using stricter = await openWith("current/*.md", "current");
     expect(await askHigh(stricter, REAL)).toBe("refused");
+  });
+});
+
+/** Files of a disk without `current`, which leads to `releases` as long as it answers, and of a mount that never does. */
+function createSlowFiles() {
+  const values = createValueFiles();
+  const looks: string[] = [];
+  const slow = new Set(["/mnt/nas"]);
+  const files: typeof values.files = {
+    ...values.files,
+    locate: (path, folder) => {
+      if (folder === "/") looks.push(path);
+      if (slow.has(path)) return new Promise<never>(() => undefined);
+      return values.files.locate(path === "/repo/current" ? "/repo/releases" : path, folder);
+    },
+  };
+  return { files: { ...values, files }, looks, slow };
+}
+
+describe("patterns that the file system does not follow in time", () => {
+  it("hold up a write for half a second, and no other write", async () => {
+    const { files, looks } = createSlowFiles();
+    await using s = await openScene({ files, conflicts: { highRisk: ["/mnt/nas/**"] } });
+    const [one, other] = [await s.child("one"), await s.child("other")];
+    const first = s.does(write(s, one, { a: "1" }));
+    await s.clock.advance(500);
+    expect((await first).kind).toBe("granted");
+    expect((await s.does(write(s, other, { b: "1" }))).kind).toBe("granted");
+    await s.clock.advance(5_000);
+    expect((await s.does(write(s, one, { a: "2" }))).kind).toBe("granted");
+    expect(looks).toEqual(["/mnt/nas"]);
+  });
+
+  it("hold as they led last", async () => {
+    const { files, slow } = createSlowFiles();
+    const conflicts = { strategy: "priority_wins" as const, highRisk: ["/repo/current"] };
+    await using s = await openScene({ files, conflicts });
+    await s.plan([
+      { stepId: "low", priority: "low" },
+      { stepId: "high", priority: "high" },
+    ]);
+    expect((await s.does(write(s, s.sessionOf("low"), { [REAL]: "of low\n" }))).kind).toBe("granted");
+    slow.add("/repo/current");
+    await s.clock.advance(1_000);
+    const kind = askHigh(s, REAL);
+    await s.clock.advance(500);
+    expect(await kind).toBe("refused");
+  });
+
+  it("of a plan are looked up to a bound, and again a second later only", async () => {
+    const { files, looks } = createSlowFiles();
+    await using s = await openScene({ files });
+    const highRisk = Array.from({ length: 200 }, (_, index) => `/data/${index}`);
+    await s.plan([{ stepId: "a" }], { conflictPolicy: { highRisk } });
+    const writeFile = () => s.does(write(s, s.sessionOf("a"), { a: "1" }));
+    for (const count of [64, 64]) {
+      expect((await writeFile()).kind).toBe("granted");
+      expect(looks).toHaveLength(count);
+    }
+    await s.clock.advance(1_000);
+    expect((await writeFile()).kind).toBe("granted");
+    expect(looks).toHaveLength(128);
   });
 });

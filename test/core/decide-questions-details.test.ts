@@ -77,20 +77,39 @@ describe("a question of an agent", () => {
     expect(scene.when(ask({ askedBy: OWNER })).kind).toBe("accepted");
   });
 
-  it("is another one where other people are asked, or for something else", () => {
+  it("to its parent goes to people as soon as they are asked the same, and stays one question", () => {
     const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
     expect(scene.says(ask({ askedOf: OWNER }))).toBe("replay");
-    expect(scene.says(ask())).toBe("coordination.escalated");
-    expect(scene.says(ask({ kind: "approval" }))).toBe("coordination.escalated");
-    expect(scene.says(ask())).toBe("replay");
+    expect(scene.says(ask({ answerMs: 9_000 }))).toBe("escalation.forwarded");
+    expect(scene.last("escalation.forwarded").payload).toEqual({
+      escalationId: "escalation-1",
+      deadlineAtMs: timeAt(scene.nowMs + 9_000),
+    });
+    for (const again of [ask(), ask({ askedOf: OWNER })]) expect(scene.says(again)).toBe("replay");
+  });
+
+  it("that its parent left to people is the one that people are asked, and the parent", () => {
+    const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
+    scene.when(expire(), scene.nowMs + 5_000);
+    for (const again of [ask(), ask({ askedOf: OWNER })]) expect(scene.says(again)).toBe("replay");
+  });
+
+  it("to its parent is over where people are asked for an approval in its words", () => {
+    const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
+    expect(scene.says(ask({ kind: "approval" }))).toBe("coordination.escalated escalation.closed");
+    expect(scene.last("escalation.closed").payload).toEqual({
+      escalationId: "escalation-1",
+      resolution: "cancelled",
+    });
+    expect(findQuestion(scene, 2)).not.toHaveProperty("closed");
     expect(scene.says(ask({ kind: "approval" }))).toBe("replay");
   });
 
-  it("that its parent left to people is the one that people are asked", () => {
-    const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
-    scene.when(expire(), scene.nowMs + 5_000);
-    expect(scene.says(ask())).toBe("replay");
-    expect(scene.says(ask({ askedOf: OWNER }))).toBe("coordination.escalated");
+  it("to people stays where they are asked for an approval, or the parent for anything, in its words", () => {
+    const scene = openAsked();
+    expect(scene.says(ask({ kind: "approval" }))).toBe("coordination.escalated");
+    const approval = openAsked({ kind: "approval" });
+    expect(approval.says(ask({ askedOf: OWNER }))).toBe("coordination.escalated");
   });
 
   it("is refused where as many are open as there may be, and those about results do not count", () => {

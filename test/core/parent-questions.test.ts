@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { AskRequest } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { OWNER, createWorld } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
@@ -59,6 +60,9 @@ async function openStage(
   };
 }
 
+const createAgain = (askedBy: SessionKey) =>
+  ({ askedBy, agentId: "main", kind: "clarification", question: "Which of the two mills?" }) as const;
+
 const answerOf = (text: string, session: SessionKey = OWNER) => ({ questionId: QUESTION_ID, session, text });
 
 describe("a question to the parent", () => {
@@ -91,20 +95,33 @@ describe("a question to the parent", () => {
     await coordinator.stop();
   });
 
-  it("is another one than the same words to people, who are told of theirs", async () => {
-    const { coordinator, child, notices, world } = await openStage();
-    const question = "Which of the two mills?";
-    const again = { askedBy: child.session, agentId: "main", question } as const;
-    expect(await coordinator.ask({ ...again, to: "parent", kind: "clarification" })).toMatchObject({
-      questionId: QUESTION_ID,
-    });
-    expect(await coordinator.ask({ ...again, kind: "approval" })).toMatchObject({
-      questionId: `${RUN_ID}:escalation-2`,
-    });
+  it("goes to people where its session asks them the same, and is over with their answer", async () => {
+    const { coordinator, child, notices, world, content } = await openStage();
+    const again = createAgain(child.session);
+    for (const to of [{ to: "parent" }, {}, { to: "parent" }] as const)
+      expect(await coordinator.ask({ ...again, ...to })).toMatchObject({ questionId: QUESTION_ID });
     await waitUntilQuiet(world);
     expect(notices.map(({ question: { kind, text } }) => ({ kind, text }))).toEqual([
-      { kind: "approval", text: question },
+      { kind: "clarification", text: again.question },
     ]);
+    const by = { kind: "person", id: "ada" } as const;
+    const answer = { questionId: QUESTION_ID, answer: "answer", text: "The old one." } as const;
+    expect(await coordinator.answer({ ...answer, by, through: "chat" })).toMatchObject({ kind: "accepted" });
+    await world.clock.advance(ANSWER_MS);
+    expect(listEvents(world, "coordination.escalated")).toHaveLength(1);
+    expect(listEvents(world, "escalation.forwarded")).toHaveLength(1);
+    expect((await replayCoordination(content, RUN_ID)).difference).toBeUndefined();
+    await coordinator.stop();
+  });
+
+  it("is over where its session asks people for an approval in the same words", async () => {
+    const { coordinator, child, notices, world, content } = await openStage();
+    const approval = { ...createAgain(child.session), kind: "approval" } as const;
+    expect(await coordinator.ask(approval)).toMatchObject({ questionId: `${RUN_ID}:escalation-2` });
+    await world.clock.advance(ANSWER_MS);
+    expect(notices.map(({ question: { kind } }) => kind)).toEqual(["approval"]);
+    expect(await coordinator.listQuestionsTo(OWNER, RUN_ID)).toEqual([]);
+    expect((await replayCoordination(content, RUN_ID)).difference).toBeUndefined();
     await coordinator.stop();
   });
 

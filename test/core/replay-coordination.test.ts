@@ -16,7 +16,9 @@ import {
 } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { playGates } from "./gates-play.ts";
 import type { Move, Setup } from "./gates-setups.ts";
-import { timeAt, OPEN, RUN, spawn } from "./scene.ts";
+import { answer } from "./gates-scene.ts";
+import { admit, dispatch, failStep, openPlan, planScene, planStep, startStep } from "./planned-scene.ts";
+import { timeAt, OPEN, OWNER, RUN, spawn } from "./scene.ts";
 
 /** A store that gives `size` events at a time, and has the texts that it is told. */
 function storeOf(log: readonly RunEvent[], texts: Readonly<Record<string, string>> = {}) {
@@ -182,6 +184,26 @@ describe("a replay of a coordination", () => {
       const { whatIf } = await replay(run, { policy: { conflicts: { strategy: "manual_review" } } });
       expect(whatIf).toMatchObject({ points: [], leftOut: 0, uncertain: [] });
     }
+  });
+});
+
+describe("a replay of an answer", () => {
+  it("is equal where a release that let the owner of a plan answer recorded it", async () => {
+    const questions = { answerMs: 60_000, requireDifferentApprover: true } as const;
+    const { log: recorded } = planScene(
+      openPlan({ steps: 1, policy: { escalationPolicy: "hitl" }, questions }),
+      admit(planStep("a")),
+      dispatch("a"),
+      startStep("a"),
+      failStep("a"),
+      answer("approve"),
+    );
+    const at = findFact(recorded, "escalation.answered");
+    const byOwner = changeEvent(recorded, at, { by: { kind: "person", session: OWNER } });
+    expect((await replay(byOwner)).difference).toBeUndefined();
+    // Whoever refuses such an answer has to have a reason.
+    const refused = changeEvent(recorded, at, { refused: "same_session" });
+    expect((await replay(refused)).difference).toBeDefined();
   });
 });
 

@@ -65,14 +65,14 @@ describe("an answer", () => {
   });
 
   it("from the session whose plan it is counts only where nobody else is demanded", () => {
-    const planOwner = OTHER;
+    const planOwners = ["agent:main:inner" as SessionKey, OTHER];
     const by: Answerer = { kind: "person", session: OTHER };
     const { askedBy: _, ...ofPlan } = ASKED;
     for (const question of [ASKED, ofPlan]) {
       const strict = { ...question, requireDifferentApprover: true as const };
-      expect(findAnswerRefusal(strict, { ...GIVEN, by, planOwner })).toBe("same_session");
-      expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "operator" }, planOwner })).toBeUndefined();
-      expect(findAnswerRefusal(question, { ...GIVEN, by, planOwner })).toBeUndefined();
+      expect(findAnswerRefusal(strict, { ...GIVEN, by, planOwners })).toBe("same_session");
+      expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "operator" }, planOwners })).toBeUndefined();
+      expect(findAnswerRefusal(question, { ...GIVEN, by, planOwners })).toBeUndefined();
     }
   });
 
@@ -80,7 +80,7 @@ describe("an answer", () => {
     const strict = { ...ASKED, askedOf: OTHER, requireDifferentApprover: true as const };
     const by: Answerer = { kind: "agent", session: OTHER };
     expect(
-      findAnswerRefusal(strict, { ...GIVEN, answer: "answer", hasText: true, by, planOwner: OTHER }),
+      findAnswerRefusal(strict, { ...GIVEN, answer: "answer", hasText: true, by, planOwners: [OTHER] }),
     ).toBeUndefined();
   });
 

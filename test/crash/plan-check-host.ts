@@ -82,9 +82,11 @@ function isKnownToGoOn({ facts, outcomes }: Evidence, { key }: HostRun): boolean
 /** Checks that the log has once what an agent used that was stopped, where the host says it. */
 function checkStoppedUse(
   { facts, outcomes }: Evidence,
-  { key, manner, isStopped, isLate }: HostRun,
+  { key, manner, isStopped, isLate, forgottenAtMs }: HostRun,
 ): string[] {
   if (!isStopped || isLate || manner.tokens === undefined || manner.observe !== "true") return [];
+  // The host said nothing of the stop, and had forgotten the agent before it could be asked.
+  if (manner.cancel === "stops and hangs" && forgottenAtMs !== undefined) return [];
   const isOf = ({ payload }: { readonly payload: { readonly stepId: string; readonly attempt: number } }) =>
     key.endsWith(`:${payload.stepId}:${payload.attempt}`);
   const outcome = outcomes.find(isOf);

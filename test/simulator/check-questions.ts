@@ -26,8 +26,8 @@ interface Books {
   readonly ended: Set<string>;
   /** The deadlines of plans. */
   readonly deadlines: Map<string, number>;
-  /** The sessions whose plans they are. */
-  readonly planOwners: Map<string, string>;
+  /** The sessions whose plans they are, and of the plans around them. */
+  readonly planOwners: Map<string, readonly string[]>;
   readonly tellings: Set<string>;
 }
 
@@ -85,9 +85,10 @@ function seeEvent(books: Books, event: RunEvent): string[] {
 }
 
 function noteCreated(books: Books, { runId, payload }: FactOf<"coordination.created">): string[] {
-  const { plan, ownerSession } = payload;
+  const { plan, ownerSession, parent } = payload;
+  const around = books.planOwners.get(parent?.coordinationId ?? "") ?? [];
   books.deadlines.set(runId, plan?.deadlineAtMs ?? Infinity);
-  if (plan) books.planOwners.set(runId, ownerSession);
+  if (plan) books.planOwners.set(runId, [ownerSession, ...around]);
   return plan?.decision ? addDoubt(books, `${runId}/`) : [];
 }
 
@@ -135,7 +136,8 @@ function hasNoTime({ deadlines }: Books, event: FactOf<"coordination.escalated">
 function forward(books: Books, event: FactOf<"escalation.forwarded">): string[] {
   const question = books.questions.get(keyOf(event.runId, event.payload.escalationId));
   if (!question || question.closed || question.isForwarded) return ["E2: forwarded, and not open"];
-  const isEarly = timeOf(event) < question.deadlineAtMs && !books.world.hasGoneBack;
+  const isAskedOfPeople = books.world.promises.askers.has(question.subject.askedBy ?? "");
+  const isEarly = timeOf(event) < question.deadlineAtMs && !isAskedOfPeople && !books.world.hasGoneBack;
   question.isForwarded = true;
   question.deadlineAtMs = event.payload.deadlineAtMs;
   question.notices = event.payload.notices ?? question.notices;
@@ -169,7 +171,7 @@ function listObjections(
 ): string[] {
   const { by, answer } = event.payload;
   const isOfAgent = by.kind === "agent";
-  const sessions = [subject.askedBy, isOfAgent ? undefined : planOwners.get(event.runId)];
+  const sessions = [subject.askedBy, ...(isOfAgent ? [] : (planOwners.get(event.runId) ?? []))];
   const isConcerned = by.session !== undefined && sessions.includes(by.session);
   const isStranger = by.session !== subject.askedOf;
   return listBroken({

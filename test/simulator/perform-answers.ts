@@ -15,6 +15,7 @@ type Escalated = FactOf<"coordination.escalated">;
 export function askQuestion(world: World, move: Extract<Move, { kind: "ask" }>): void {
   const child = pickChild(world, move.child);
   if (!child || child.ending) return;
+  if (move.of !== "parent") world.promises.askers.add(child.session);
   void callGateway(pickGateway(world, child.gateway), ({ coordinator }) =>
     coordinator.ask({
       askedBy: child.session,

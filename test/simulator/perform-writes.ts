@@ -74,6 +74,8 @@ async function runTool(world: World, use: ToolUse): Promise<void> {
       coordinator.arbiter.request({ ...callOf(world, use, `read-${number}`), targets: [], tool: "read" }),
     );
   const call = callOf(world, use, `call-${number}`);
+  world.journal.readNew();
+  const askedFrom = world.journal.events.length;
   world.waitingWrites += 1;
   const answer = await callGateway(gateway, ({ coordinator }) => coordinator.arbiter.request(call)).finally(
     () => (world.waitingWrites -= 1),
@@ -81,7 +83,7 @@ async function runTool(world: World, use: ToolUse): Promise<void> {
   const allowed = answer && (await waitForReview(gateway, answer, move.review));
   if (!allowed) return;
   const isGranted = answer.kind !== "free";
-  if (isGranted) for (const name of names) await noteGrant(world, session, name);
+  if (isGranted) for (const name of names) await noteGrant(world, { session, name, askedFrom });
   world.journal.readNew();
   const from = world.journal.events.length;
   const isCalm = !isDisturbed(world);
@@ -94,21 +96,22 @@ async function runTool(world: World, use: ToolUse): Promise<void> {
     await coordinator.arbiter.callEnded(call.callKey);
     return true;
   });
-  if (hasEnded === true && isGranted && isCalm) checkRecorded(world, session, { changed, from });
+  if (hasEnded === true && isGranted && isCalm) checkRecorded(world, session, { changed, askedFrom, from });
 }
 
 /** A2: while nothing is disturbed, what was written is in the log when its call has ended. */
 function checkRecorded(
   world: World,
   session: SessionKey,
-  { changed, from }: { readonly changed: readonly string[]; readonly from: number },
+  {
+    changed,
+    askedFrom,
+    from,
+  }: { readonly changed: readonly string[]; readonly askedFrom: number; readonly from: number },
 ): void {
   const { journal, problems, files } = world;
-  if (isDisturbed(world)) return;
-  journal.readNew();
+  if (isDisturbed(world) || hasEndedFrom(world, askedFrom)) return;
   const since = journal.events.slice(from);
-  // A coordination that has ended meanwhile takes no more of it.
-  if (since.some(({ type }) => type === "coordination.terminal")) return;
   for (const name of changed) {
     const resource = `file:${files.folder}/${name}`;
     const isThere = since.some(
@@ -159,7 +162,20 @@ async function waitForReview(
   return isSettled && review === "approved" ? { params: answer.params } : undefined;
 }
 
-async function noteGrant(world: World, session: SessionKey, name: string): Promise<void> {
+/** True where a coordination has ended from that event on: its claims ended with it, and it takes no more changes. */
+function hasEndedFrom({ journal }: World, from: number): boolean {
+  journal.readNew();
+  return journal.events.slice(from).some(({ type }) => type === "coordination.terminal");
+}
+
+async function noteGrant(
+  world: World,
+  {
+    session,
+    name,
+    askedFrom,
+  }: { readonly session: SessionKey; readonly name: string; readonly askedFrom: number },
+): Promise<void> {
   const resource = `file:${world.files.folder}/${name}`;
   const atMs = world.clock.now();
   const claims = [...world.ledger.claims.entries.values()].filter(
@@ -168,7 +184,7 @@ async function noteGrant(world: World, session: SessionKey, name: string): Promi
   const listHolders = (some: typeof claims): string[] =>
     some.map(({ runId, stepId }) => `${runId}/${stepId}`);
   const holders = listHolders(claims.filter((claim) => claim.resource === resource));
-  const isCalm = !isDisturbed(world);
+  const isCalm = !isDisturbed(world) && !hasEndedFrom(world, askedFrom);
   world.promises.grants.push({ session, resource, holders, covering: listHolders(claims), isCalm, atMs });
   await Promise.resolve();
 }

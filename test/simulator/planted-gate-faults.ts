@@ -122,8 +122,8 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
   {
     name: "not-forwarded-to-people",
     file: `${DISPATCH}/decide-questions.ts`,
-    find: "if (question.askedOf && question.forwardedAtMs === undefined &&",
-    replace: "if (question.askedOf && question.forwardedAtMs !== undefined &&",
+    find: 'if (isAskedOfParent(question) && question.onExpiry !== "default")',
+    replace: 'if (isAskedOfParent(question) && question.onExpiry === "default")',
     breaks: "E2: a question expires before people were asked",
   },
   {

@@ -76,8 +76,19 @@ export interface Promises {
   readonly answers: AnswerPromise[];
   readonly grants: GrantPromise[];
   readonly notices: string[];
+  /** Sessions that asked people. */
+  readonly askers: Set<string>;
 }
 
 export function createPromises(): Promises {
-  return { spawns: [], plans: [], forks: [], requests: [], answers: [], grants: [], notices: [] };
+  return {
+    spawns: [],
+    plans: [],
+    forks: [],
+    requests: [],
+    answers: [],
+    grants: [],
+    notices: [],
+    askers: new Set(),
+  };
 }

@@ -96,7 +96,7 @@ export const QUESTION_FACTS = {
     outcome: z.enum(["delivered", "failed"]),
     tries: z.int().min(1).max(1_000).optional(),
   }),
-  /** The session that was asked in place of people gave no answer in time: now people are asked. */
+  /** The session that was asked in place of people gave no answer in time, or who asks asked people the same: now they are asked. */
   "escalation.forwarded": z.object({
     escalationId,
     /** Until when people may answer. */

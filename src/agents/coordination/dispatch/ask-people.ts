@@ -31,9 +31,7 @@ export function draftQuestion(
   { now, questionsBefore = 0 }: { readonly now: EpochMs; readonly questionsBefore?: number },
 ): FactDraft & { type: "coordination.escalated" } {
   const { questions = { answerMs: ANSWER_MS } } = state.created;
-  const latestAtMs = computeAnswerDeadline(state, now);
-  const wishedAtMs = answerMs === undefined ? latestAtMs : addMs(now, answerMs);
-  const deadlineAtMs = wishedAtMs < latestAtMs ? wishedAtMs : latestAtMs;
+  const deadlineAtMs = computeAnswerDeadline(state, now, answerMs);
   const notices = question.askedOf ? [] : scheduleNotices(questions, now, deadlineAtMs);
   return {
     type: "coordination.escalated",
@@ -48,13 +46,14 @@ export function draftQuestion(
   };
 }
 
-/** Drafts the fact that puts a question to people, whom nobody told of it before. */
+/** Drafts the fact that puts a question to people, whom nobody told of it before. `answerMs`: how long they may take at most. */
 export function draftForwarding(
   state: QuestionContext,
   { escalationId }: EscalatedPayload,
   now: EpochMs,
+  answerMs?: number,
 ): FactDraft {
-  const deadlineAtMs = computeAnswerDeadline(state, now);
+  const deadlineAtMs = computeAnswerDeadline(state, now, answerMs);
   const notices = scheduleNotices(state.created.questions ?? {}, now, deadlineAtMs);
   return {
     type: "escalation.forwarded",
@@ -67,10 +66,11 @@ export function createEscalationId({ escalations }: QuestionContext, questionsBe
   return `escalation-${(escalations?.size ?? 0) + questionsBefore + 1}`;
 }
 
-/** Returns the latest time for an answer: the limit of the coordination, but never later than the deadline of the plan. */
-function computeAnswerDeadline({ created }: QuestionContext, now: EpochMs): EpochMs {
+/** Returns the latest time for an answer: as wished, within the limit of the coordination and the deadline of the plan. */
+function computeAnswerDeadline({ created }: QuestionContext, now: EpochMs, wishedMs = Infinity): EpochMs {
   const { plan, questions } = created;
-  const answerByMs = addMs(now, plan?.escalateMs ?? questions?.answerMs ?? ANSWER_MS);
+  const longestMs = plan?.escalateMs ?? questions?.answerMs ?? ANSWER_MS;
+  const answerByMs = addMs(now, Math.min(wishedMs, longestMs));
   const deadlineAtMs = plan?.deadlineAtMs;
   return deadlineAtMs !== undefined && deadlineAtMs < answerByMs ? deadlineAtMs : answerByMs;
 }

@@ -8,11 +8,16 @@ import type { AnswerEscalation, AskPeople } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import { stepError } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import type { EpochMs } from "../contracts/ids.ts";
+import type { EpochMs, SessionKey } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
 import { isAboutResult } from "../ledger/evolve-questions.ts";
-import { findSameQuestion, listAgentQuestions } from "../ledger/open-questions.ts";
+import {
+  findSameQuestion,
+  isAskedOfParent,
+  listAgentQuestions,
+  listInSameWords,
+} from "../ledger/open-questions.ts";
 import type { Escalation, OpenCoordination } from "../ledger/state.ts";
 import { draftForwarding, draftQuestion } from "./ask-people.ts";
 import { draftAnsweredConflict } from "./conflict-questions.ts";
@@ -28,9 +33,17 @@ import { isPlanned } from "./plan-rules.ts";
 
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
+/** A session has each question once. One that its parent has not answered goes to people as soon as it asks them the same. */
 export function askPeople(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
+  const { askedOf, stepId, answerMs } = command;
+  const same = findSameQuestion(state, command);
+  if (!same) return askNewQuestion(state, command, now);
+  if (!askedOf && isAskedOfParent(same)) return accept([draftForwarding(state, same, now, answerMs)], stepId);
+  return { kind: "replay", ...(stepId && { stepId }) };
+}
+
+function askNewQuestion(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
   const { askedBy, askedOf, stepId, kind, question, answerMs, hasDefault, openMax } = command;
-  if (findSameQuestion(state, command)) return { kind: "replay", ...(stepId && { stepId }) };
   if (listAgentQuestions(state).length >= openMax || state.openQuestions.size >= BOUNDS.openQuestionsMax)
     return refuse("TOO_MANY_QUESTIONS", "as many questions are open as there may be; wait for an answer");
   const draft = draftQuestion(
@@ -48,17 +61,27 @@ export function askPeople(state: OpenCoordination, command: AskPeople, now: Epoc
     },
     { now },
   );
-  return accept([draft], stepId);
+  return accept([draft, ...draftReplacedQuestions(state, command)], stepId);
+}
+
+/** Closes what the session asked its parent in the same words, where it asks people now for something else in them. */
+function draftReplacedQuestions(state: OpenCoordination, command: AskPeople): FactDraft[] {
+  if (command.askedOf) return [];
+  return listInSameWords(state, command)
+    .filter(({ askedOf }) => askedOf)
+    .map(({ escalationId }) => ({
+      type: "escalation.closed",
+      payload: { escalationId, resolution: "cancelled" },
+    }));
 }
 
 export function answerEscalation(state: OpenCoordination, command: AnswerEscalation, now: EpochMs): Decision {
-  const { type: _, ...payload } = command;
+  const { type: _, planOwners = listOwners(state), ...payload } = command;
   const question = state.escalations.get(command.escalationId);
   if (!question) return refuse("UNKNOWN_QUESTION", `there is no question ${command.escalationId}`);
   const { answer, by } = command;
-  const planOwner = isPlanned(state) ? state.created.ownerSession : undefined;
   const hasText = command.text !== undefined;
-  const refused = findAnswerRefusal(question, { answer, by, hasText, planOwner, now });
+  const refused = findAnswerRefusal(question, { answer, by, hasText, planOwners, now });
   if (refused) return draftRefusedAnswer(question, { given: payload, refused });
   const fact: FactDraft = { type: "escalation.answered", payload };
   const resolution = resolutionOf(question, command);
@@ -71,6 +94,11 @@ export function answerEscalation(state: OpenCoordination, command: AnswerEscalat
     [fact, ...draftClosing(state, question, { resolution, given: payload, now })],
     question.stepId,
   );
+}
+
+/** Lists the session whose plan the coordination is. */
+function listOwners(state: OpenCoordination): SessionKey[] {
+  return isPlanned(state) ? [state.created.ownerSession] : [];
 }
 
 type AnswerPayload = FactPayloads["escalation.answered"];
@@ -190,7 +218,7 @@ export function expireQuestion(
   if (!question || question.closed) return { kind: "replay" };
   if (now < question.deadlineAtMs)
     return refuse("NOT_READY", `the question ${escalationId} is still open: its deadline has not passed`);
-  if (question.askedOf && question.forwardedAtMs === undefined && question.onExpiry !== "default")
+  if (isAskedOfParent(question) && question.onExpiry !== "default")
     return accept([draftForwarding(state, question, now)]);
   return accept(draftClosing(state, question, { resolution: "expired", now }));
 }

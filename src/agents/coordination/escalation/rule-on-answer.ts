@@ -25,14 +25,14 @@ export function findAnswerRefusal(
     answer,
     by,
     hasText,
-    planOwner,
+    planOwners = [],
     now,
   }: {
     readonly answer: AnswerKind;
     readonly by: Answerer;
     readonly hasText: boolean;
-    /** The session whose plan the question belongs to. */
-    readonly planOwner?: SessionKey | undefined;
+    /** The sessions whose plan the question belongs to, and whose plans are around that. */
+    readonly planOwners?: readonly SessionKey[];
     readonly now: EpochMs;
   },
 ): AnswerRefusal | undefined {
@@ -41,22 +41,22 @@ export function findAnswerRefusal(
   const refusedAgent = by.kind === "agent" ? findAgentRefusal(question, by) : undefined;
   if (refusedAgent) return refusedAgent;
   if (!listAnswers(question).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
-  return question.requireDifferentApprover && isOfSameSession(question, by, planOwner)
+  return question.requireDifferentApprover && isOfSameSession(question, by, planOwners)
     ? "same_session"
     : undefined;
 }
 
 /**
- * True for the session that the question is about, and for people in the session whose plan it is. The model of that
+ * True for the session that the question is about, and for people in a session whose plan it is, or is in. The model of such a
  * session answers only what it was asked itself.
  */
 function isOfSameSession(
   { askedBy }: AskedQuestion,
   { kind, session }: Answerer,
-  planOwner: SessionKey | undefined,
+  planOwners: readonly SessionKey[],
 ): boolean {
   if (session === undefined) return false;
-  return session === askedBy || (kind !== "agent" && session === planOwner);
+  return session === askedBy || (kind !== "agent" && planOwners.includes(session));
 }
 
 /** Returns why what the model of a session answers does not count: it was not asked, or people are asked now. */

@@ -3,24 +3,25 @@ import type { AskPeople } from "../contracts/commands.ts";
 import type { Escalation, OpenCoordination } from "./state.ts";
 
 /**
- * Finds the open question that the command asks again: one of the same session, of the same kind and in the same words,
- * that is put to people, or to the parent, as the command says. One that the parent left to people is put to people.
+ * Finds the open question that the command asks again: one of the same session, of the same kind and in the same words, whoever is
+ * asked.
  */
-export function findSameQuestion(
+export function findSameQuestion(state: OpenCoordination, command: AskPeople): Escalation | undefined {
+  return listInSameWords(state, command).find(({ kind }) => kind === command.kind);
+}
+
+/** Lists the open questions of the session that are in the words of the command. */
+export function listInSameWords(
   state: OpenCoordination,
-  { askedBy, askedOf, kind, question }: AskPeople,
-): Escalation | undefined {
-  const isToParent = askedOf !== undefined;
-  return listAgentQuestions(state).find(
-    (openQuestion) =>
-      openQuestion.askedBy === askedBy &&
-      openQuestion.kind === kind &&
-      isAskedOfParent(openQuestion) === isToParent &&
-      openQuestion.question?.sha256 === question.sha256,
+  { askedBy, question }: Pick<AskPeople, "askedBy" | "question">,
+): Escalation[] {
+  return listAgentQuestions(state).filter(
+    (openQuestion) => openQuestion.askedBy === askedBy && openQuestion.question?.sha256 === question.sha256,
   );
 }
 
-function isAskedOfParent({ askedOf, forwardedAtMs }: Escalation): boolean {
+/** True while a question is put to the parent of the session that asks, and not to people. */
+export function isAskedOfParent({ askedOf, forwardedAtMs }: Escalation): boolean {
   return askedOf !== undefined && forwardedAtMs === undefined;
 }
 

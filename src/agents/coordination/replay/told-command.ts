@@ -3,19 +3,13 @@
  * the state before it. Where several commands come into question, the one that accounts for most comes first.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
-import type {
-  AdmitSpawn,
-  AnswerEscalation,
-  AskPeople,
-  Command,
-  CompleteStep,
-  FailStep,
-} from "../contracts/commands.ts";
+import type { AdmitSpawn, Command, CompleteStep, FailStep } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, epochMsOf, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
-import { readFields, type Fact } from "./told-fact.ts";
+import { NOTHING, readFields, type Fact } from "./told-fact.ts";
+import { commandsFromAnswer, commandsFromForwarding, commandsFromQuestion } from "./told-question.ts";
 import { commandsFromResultFact } from "./told-result.ts";
 import { commandsFromWorktreeFact } from "./told-worktree.ts";
 
@@ -157,7 +151,7 @@ function commandsFromStepFact(
     case "step.progressed":
       return [{ type: "recordProgress", ...readFields(lead.payload) }];
     case "step.child_stopped":
-      return [{ type: "stopChild", ...lead.payload }];
+      return [{ type: "stopChild", ...readFields(lead.payload) }];
     case "step.completed":
       return commandsFromCompletion(state, lead.payload);
     case "step.failed":
@@ -216,8 +210,6 @@ function listWaits(
   const longestWaitMs = BOUNDS.retryAfterMsMax;
   return deadlineAtMs === undefined ? [longestWaitMs] : [longestWaitMs, deadlineAtMs - 1 - failedAtMs];
 }
-
-const NOTHING = { sha256: "0".repeat(64), bytes: 0 } as const;
 
 /** Returns the command of an outcome that came too late; its content does not matter then. */
 function commandFromLateOutcome({ stepId, attempt, outcome }: FactPayloads["step.outcome_refused"]): Command {
@@ -285,39 +277,16 @@ function commandsFromQuestionFact(
     case "coordination.escalated":
       return commandsFromQuestion(lead);
     case "escalation.answered":
-      return commandsFromAnswer(lead.payload);
+      return commandsFromAnswer(state, lead.payload);
     case "escalation.notified":
       return [{ type: "recordNotice", ...lead.payload }];
     case "escalation.forwarded":
-      return [{ type: "expireEscalation", escalationId: lead.payload.escalationId }];
+      return commandsFromForwarding(state, lead);
     case "escalation.closed":
       return commandsFromClosing(state, lead.payload, facts);
     case "session.told":
       return [{ type: "recordTelling", ...lead.payload }];
   }
-}
-
-function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalated">): Command[] {
-  const { cause, stepId, kind, question, askedBy, askedOf, onExpiry, deadlineAtMs } = payload;
-  if (cause === "budget" && stepId === undefined) return [{ type: "tripBreaker" }];
-  if (cause !== "agent" || !question || !askedBy) return [];
-  const askPeople: AskPeople = {
-    type: "askPeople",
-    kind,
-    question,
-    askedBy,
-    ...(askedOf && { askedOf }),
-    hasDefault: onExpiry === "default",
-    ...(stepId && { stepId }),
-    openMax: Number.MAX_SAFE_INTEGER,
-  };
-  return [askPeople, { ...askPeople, answerMs: deadlineAtMs - Date.parse(timestamp) }];
-}
-
-function commandsFromAnswer({ refused, ...answerFields }: FactPayloads["escalation.answered"]): Command[] {
-  const command: AnswerEscalation = { type: "answerEscalation", ...readFields(answerFields) };
-  // Whether an answer that did not count had a text is not recorded.
-  return refused ? [command, { ...command, text: NOTHING }] : [command];
 }
 
 function commandsFromClosing(

@@ -4,6 +4,9 @@ import type { FactEvent } from "../contracts/run-event.ts";
 /** A recorded fact of some types. */
 export type Fact<T extends FactEvent["type"]> = FactEvent & { readonly type: T };
 
+/** Stands for a content that does not matter. */
+export const NOTHING = { sha256: "0".repeat(64), bytes: 0 } as const;
+
 /** Reads fields back; one that would be `undefined` is left out. */
 export function readFields<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return fields as { [K in keyof T]: Exclude<T[K], undefined> };

@@ -22,7 +22,7 @@ import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { InTurn, Arbitration } from "./arbiter-state.ts";
-import { assessCall, withoutMerges, withoutMergesBesideReviews } from "./assess-call.ts";
+import { assessCall, readPolicies, withoutMerges, withoutMergesBesideReviews } from "./assess-call.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import { claimApproved } from "./claim-over.ts";
 import {
@@ -37,6 +37,7 @@ import { createDeclaredResources } from "./declared-resources.ts";
 import { isHeldByOthers } from "./find-opposition.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
+import { createPolicyLocator } from "./locate-policies.ts";
 import { locateTargets, looksOf } from "./locate-targets.ts";
 import { createParticipants, type Participant, type Standing } from "./participants.ts";
 import { createPluginRulings, type PluginRulings } from "./plugin-rulings.ts";
@@ -82,6 +83,7 @@ export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
     unrecorded: [],
     inRecordingTurn: createTurns(),
     unanswerable: createUnanswerableSessions(dependencies.clock),
+    policyLocator: createPolicyLocator(dependencies),
     inTurn: createTurns(),
   };
   return {
@@ -194,10 +196,11 @@ const LATEST_MS = 17_000;
 
 /** Rules again when plugins have been asked, or what stood in the way has ended, as long as there is time. */
 async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
-  const { participant, call } = ruleRequest;
+  const { participant, call, targets } = ruleRequest;
   const beganAtMs = arbiter.clock.now();
   const plugins = createPluginRulings(arbiter, { tool: call.tool, beganAtMs });
   for (;;) {
+    if (targets.length > 0) await arbiter.policyLocator.refresh(await readPolicies(arbiter, participant));
     const answer = await arbiter.inTurn(() =>
       ruleAgainAfterRace(() => ruleOnce(arbiter, ruleRequest, { beganAtMs, plugins })),
     );

@@ -12,7 +12,7 @@ import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import { isForPeople } from "./conflict-sentence.ts";
 import { findOpposition, type Opposition, type OppositionDependencies } from "./find-opposition.ts";
-import { locatePolicies } from "./locate-policies.ts";
+import type { PolicyLocator } from "./locate-policies.ts";
 import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Contested, PluginRulings } from "./plugin-rulings.ts";
@@ -25,6 +25,7 @@ export interface AssessDependencies extends ArbiterDependencies, OppositionDepen
   readonly underWay: WritesUnderWay;
   /** Sessions for which nobody could be asked. */
   readonly unanswerable: UnanswerableSessions;
+  readonly policyLocator: PolicyLocator;
 }
 
 export async function assessCall(
@@ -33,7 +34,7 @@ export async function assessCall(
   { targets, plugins }: { readonly targets: readonly LocatedTarget[]; readonly plugins: PluginRulings },
 ): Promise<Assessed[]> {
   if (targets.length === 0) return [];
-  const policies = await policiesOf(dependencies, participant);
+  const policies = dependencies.policyLocator.locate(await readPolicies(dependencies, participant));
   const assessed: Assessed[] = [];
   for (const target of targets) {
     const look = isFile(target.resource) ? await dependencies.files.look(target.resource) : undefined;
@@ -79,11 +80,14 @@ function withoutMerge(dependencies: AssessDependencies, participant: Participant
   return ruleOnContest(dependencies, participant, { common, request, contest, change: { evidence } });
 }
 
-async function policiesOf(dependencies: AssessDependencies, { state }: Participant): Promise<Policies> {
-  const { conflicts: operator, files } = dependencies;
-  if (!state.plan) return locatePolicies(files, { operator });
-  const { graph } = await dependencies.plans.graphOf(state);
-  return locatePolicies(files, { operator, plan: graph.conflictPolicy });
+/** Returns the policies that hold for the calls of a participant, as they are written. */
+export async function readPolicies(
+  { conflicts: operator, plans }: ArbiterDependencies,
+  { state }: Participant,
+): Promise<Policies> {
+  if (!state.plan) return { operator };
+  const { graph } = await plans.graphOf(state);
+  return { operator, plan: graph.conflictPolicy };
 }
 
 interface About {

@@ -1,40 +1,138 @@
 /**
  * Owns: where the patterns of policies lead. A pattern that begins at the root holds for what is there and, where a link is on the
  * way to its first wildcard, for what the link leads to.
+ *
+ * The file system is asked before a call has its turn, and in bounded time, because a mount may hang. Its answers are kept for a second:
+ * a link that a step makes meanwhile counts that late. A pattern that it says nothing of in time holds as it led last, else as it is
+ * written.
  */
-import { splitRootedPattern } from "../../arbitration/matches-pattern.ts";
+import { splitRootedPattern, type RootedPattern } from "../../arbitration/matches-pattern.ts";
 import type { Policies } from "../../arbitration/strategy-for.ts";
+import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import type { ArbiterPolicy } from "../../contracts/plan.ts";
 import { nameFile } from "../../contracts/resource-names.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
+import { createTurnsByName } from "../../std/turns-by-name.ts";
+import { waitWithin } from "../../std/wait-for.ts";
 
-/** Returns the policies with the patterns that theirs lead to, each behind its own. */
-export async function locatePolicies(files: ResourceFiles, { operator, plan }: Policies): Promise<Policies> {
-  const locatedOperator = await locatePolicy(files, operator);
-  return plan
-    ? { operator: locatedOperator, plan: await locatePolicy(files, plan) }
-    : { operator: locatedOperator };
+const KEPT_MS = 1_000;
+/** How long a call waits for the file system. */
+const WAIT_MS = 500;
+/** A model may have written the patterns of a plan: the file system is asked about no more of them. */
+const PLAN_PATTERNS_MAX = 64;
+/** Roots that are kept; others are looked up again. */
+const ROOTS_MAX = 4_096;
+
+/** Follows the links on the way of patterns. */
+export interface PolicyLocator {
+  /** Looks where the patterns lead. Returns when that is known, or takes too long. */
+  refresh(policies: Policies): Promise<void>;
+  /** Returns the policies with the patterns that theirs lead to, each behind its own, without asking the file system. */
+  locate(policies: Policies): Policies;
 }
 
-async function locatePolicy<T extends ArbiterPolicy>(files: ResourceFiles, policy: T): Promise<T> {
+interface FoundRoot {
+  /** The resource that the root leads to; `undefined` where it leads nowhere. */
+  readonly resource: string | undefined;
+  readonly atMs: EpochMs;
+}
+
+interface LookUnderWay {
+  readonly ended: Promise<void>;
+  readonly beganAtMs: EpochMs;
+}
+
+/** Returns a locator that remembers what it found. */
+export function createPolicyLocator({
+  files,
+  clock,
+}: {
+  readonly files: ResourceFiles;
+  readonly clock: Clock;
+}): PolicyLocator {
+  const found = new Map<string, FoundRoot>();
+  const underWay = new Map<string, LookUnderWay>();
+  const turns = createTurnsByName();
+  const lookUp = async (root: string): Promise<void> => {
+    const resource = await files.locate(root, "/");
+    found.delete(root);
+    const [oldest] = found.set(root, { resource, atMs: clock.now() }).keys();
+    if (found.size > ROOTS_MAX && oldest !== undefined) found.delete(oldest);
+  };
+  const beginLook = (root: string): LookUnderWay => {
+    const endLook = (): void => {
+      underWay.delete(root);
+    };
+    const ended = turns.run(nameMount(root), () => lookUp(root)).then(endLook, endLook);
+    const look = { ended, beganAtMs: clock.now() };
+    underWay.set(root, look);
+    return look;
+  };
+  return {
+    refresh: async (policies) => {
+      const now = clock.now();
+      const looks = listRoots(files, policies)
+        .filter((root) => isDue(found.get(root), now))
+        .map((root) => underWay.get(root) ?? beginLook(root))
+        .filter(({ beganAtMs }) => now < addMs(beganAtMs, WAIT_MS));
+      if (looks.length === 0) return;
+      await waitWithin(clock, WAIT_MS, Promise.all(looks.map(({ ended }) => ended)), undefined);
+    },
+    locate: ({ operator, plan }) => {
+      const follow = (pattern: string): string[] => listPatterns(files, found, pattern);
+      const located = { operator: locatePolicy(follow, operator) };
+      return plan ? { ...located, plan: locatePolicy(follow, plan) } : located;
+    },
+  };
+}
+
+/** Names the place whose roots are looked up one after another, so that a mount that hangs keeps one thread of the process. */
+function nameMount(root: string): string {
+  return root.split("/", 3).join("/");
+}
+
+function isDue(root: FoundRoot | undefined, now: EpochMs): boolean {
+  return root === undefined || Math.abs(now - root.atMs) >= KEPT_MS;
+}
+
+/** Lists the roots of the patterns on this machine, each once. */
+function listRoots(files: ResourceFiles, { operator, plan }: Policies): string[] {
+  const patterns = [...patternsOf(operator), ...patternsOf(plan).slice(0, PLAN_PATTERNS_MAX)];
+  return [...new Set(patterns.flatMap((pattern) => splitOnMachine(files, pattern)?.root ?? []))];
+}
+
+/** Lists the patterns of a policy, those first that leave resources to people. */
+function patternsOf({ overrides = [], highRisk = [] }: ArbiterPolicy = {}): string[] {
+  return [...highRisk, ...overrides.map(({ resource }) => resource)];
+}
+
+function locatePolicy<T extends ArbiterPolicy>(follow: (pattern: string) => string[], policy: T): T {
   const { overrides = [], highRisk = [] }: ArbiterPolicy = policy;
-  const exceptions = overrides.map(async ({ resource, strategy }) => {
-    const patterns = await listPatterns(files, resource);
-    return patterns.map((pattern) => ({ resource: pattern, strategy }));
-  });
-  const locatedHighRisk = highRisk.map((pattern) => listPatterns(files, pattern));
   return {
     ...policy,
-    overrides: (await Promise.all(exceptions)).flat(),
-    highRisk: (await Promise.all(locatedHighRisk)).flat(),
+    overrides: overrides.flatMap(({ resource, strategy }) =>
+      follow(resource).map((pattern) => ({ resource: pattern, strategy })),
+    ),
+    highRisk: highRisk.flatMap(follow),
   };
 }
 
 /** Lists the pattern, and the one that it leads to where that is another. */
-async function listPatterns(files: ResourceFiles, pattern: string): Promise<string[]> {
-  const split = splitRootedPattern(pattern);
-  if (!split || (split.machine !== undefined && split.machine !== files.machine)) return [pattern];
-  const resource = await files.locate(split.root, "/");
+function listPatterns(
+  files: ResourceFiles,
+  found: ReadonlyMap<string, FoundRoot>,
+  pattern: string,
+): string[] {
+  const split = splitOnMachine(files, pattern);
+  if (!split) return [pattern];
+  const resource = found.get(split.root)?.resource;
   if (resource === undefined || resource === nameFile(split.root, files.machine)) return [pattern];
   return [pattern, [resource, ...split.rest].join("/")];
+}
+
+/** Splits a pattern that begins at a root; `undefined` for others, and for those of another machine. */
+function splitOnMachine({ machine }: ResourceFiles, pattern: string): RootedPattern | undefined {
+  const split = splitRootedPattern(pattern);
+  return split?.machine === undefined || split.machine === machine ? split : undefined;
 }

@@ -369,12 +369,12 @@ async function timeOut(drive: Drive): Promise<void> {
   const { cancelled, seen, nested } = await stopAgent(waiting, { ...now, waitMs: STOP_MS_MAX }, submitting);
   if (signal.aborted) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.
-  const isStray = isPlanned(now.state) && cancelled === "unreachable";
+  const isStray = isPlanned(now.state) && cancelled === "unreachable" && seen.kind !== "ended";
   const uses = isStray ? [nested] : [nested, await countAgentUse(drive.dependencies, submitting, seen)];
   const used = createUsage(...uses);
   const commands: Command[] = [{ type: "timeOutStep", stepId, attempt, via: "deadline", ...used }];
-  if (isPlanned(now.state) && !isStray)
-    commands.push({ type: "stopChild", childSessionKey, outcome: cancelled });
+  const outcome = cancelled === "unreachable" ? "stopped" : cancelled;
+  if (isPlanned(now.state) && !isStray) commands.push({ type: "stopChild", childSessionKey, outcome });
   await submit(drive, commands);
 }
 

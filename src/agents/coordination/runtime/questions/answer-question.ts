@@ -35,6 +35,7 @@ import {
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { withRules, type PolicyRules } from "../environment/policy-rules.ts";
 import { questionPolicyOf } from "./question-policy.ts";
+import { listPlanOwners } from "./plan-owners.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
 import { awaitAnswer, findQuestion } from "./await-answer.ts";
@@ -121,10 +122,11 @@ function tellLog(
 async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow): Promise<QuestionAnswered> {
   const text = await contentOf(dependencies, pending);
   if (text.kind === "refused") return text;
-  const { coordinationId } = pending.state;
+  const { coordinationId, created } = pending.state;
   const { escalationId } = pending.question;
   const { answer: kind, by, through, questionId } = pending.request;
   const answerText = text.content ? { text: text.content.ref } : {};
+  const planOwners = created.parent && (await listPlanOwners(dependencies.runs, pending.state));
   const command: Command = {
     type: "answerEscalation",
     escalationId,
@@ -132,6 +134,7 @@ async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow)
     by,
     through,
     ...answerText,
+    ...(planOwners && { planOwners }),
   };
   const submitted = await dependencies.runs.submit(
     coordinationId,

@@ -105,6 +105,12 @@ describe("a question of an agent", () => {
     expect(scene.says(ask({ kind: "approval" }))).toBe("replay");
   });
 
+  it("that its parent left to people stays where they are asked for an approval in its words", () => {
+    const scene = openAsked({ askedOf: OWNER, answerMs: 5_000 });
+    scene.when(expire(), scene.nowMs + 5_000);
+    expect(scene.says(ask({ kind: "approval" }))).toBe("coordination.escalated");
+  });
+
   it("to people stays where they are asked for an approval, or the parent for anything, in its words", () => {
     const scene = openAsked();
     expect(scene.says(ask({ kind: "approval" }))).toBe("coordination.escalated");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { NOTICE_TURN_MS } from "../../src/agents/coordination/dispatch/effects/gate-effects.ts";
 import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
-import { createWorld, type World } from "../support/fake-clock-host.ts";
+import { createWorld, SETTINGS, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
@@ -10,6 +10,7 @@ import {
   createGatesWith,
   waitUntilQuiet,
   createScriptedChannel,
+  spawnChild,
 } from "./gates-world.ts";
 import { plan, PLAN_ID, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
 
@@ -62,6 +63,24 @@ describe("people", () => {
     expect(outcomesOf(notified)).toEqual(["0 delivered"]);
     expect(notified.run.ordersOf("a")).toEqual([]);
     await notified.run.close();
+  });
+
+  it("are told at once of a result whose end only the host's records told", async () => {
+    const { channel, notices } = createScriptedChannel();
+    const world = createWorld({}, createScriptedRunner(), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
+      channelOf: () => channel,
+    });
+    const coordinator = world.start();
+    await coordinator.start();
+    const child = await spawnChild(world, coordinator);
+    await child.says('The code is 4711.\n{"confidence": 0.1}');
+    world.host.end(child.session, { outcome: "completed" });
+    await world.clock.advance(SETTINGS.sweepMs);
+    expect(listEvents(world, "result.held")).toMatchObject([{ payload: { via: "reconciled" } }]);
+    expect(notices).toHaveLength(1);
+    await coordinator.stop();
   });
 
   it("are told only what is on disk by then (D1)", async () => {

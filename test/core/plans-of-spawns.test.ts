@@ -4,7 +4,7 @@ import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordi
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
 import { listEvents, waitUntilQuiet } from "./gates-world.ts";
 import { AGENT, plan, runPlan, scriptOf, step, type PlanRun } from "./planned-world.ts";
 
@@ -64,15 +64,15 @@ describe("a session that was spawned inside of a plan", () => {
 });
 
 describe("the plan of a subagent that was spawned outside of any plan", () => {
-  async function spawnAtWork() {
-    const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"] })));
+  async function spawnAtWork(scripts: Readonly<Record<string, readonly Scripted[]>> = {}) {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"], ...scripts })));
     const coordinator = world.start();
     await coordinator.start();
     return { world, coordinator, session: await spawnFrom(world, coordinator, OWNER) };
   }
   /** A spawn whose child has submitted a plan with the step `n`, which works on. */
-  async function spawnPlanning() {
-    const { world, coordinator, session } = await spawnAtWork();
+  async function spawnPlanning(scripts?: Readonly<Record<string, readonly Scripted[]>>) {
+    const { world, coordinator, session } = await spawnAtWork(scripts);
     expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
     await waitUntilQuiet(world);
     return { world, coordinator, session };
@@ -155,6 +155,17 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
       ["nested", "success"],
     ]);
     expect(listTold(world)).toEqual([session]);
+    await coordinator.stop();
+  });
+
+  it("ends in its time, also where its child completed and does not end the turn in which it is told", async () => {
+    const { world, coordinator, session } = await spawnPlanning({ "@delivery": ["work"] });
+    world.host.end(session, { outcome: "completed" });
+    await coordinator.endChild(session, { outcome: "completed" });
+    world.plans.end("n", endDone());
+    await world.clock.advance(605_000);
+    expect(listTold(world)).toEqual([session]);
+    expect(listEnds(world)).toContainEqual(["nested", "success"]);
     await coordinator.stop();
   });
 });

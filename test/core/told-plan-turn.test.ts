@@ -129,6 +129,18 @@ describe("the turn in which an agent is told how its plan went", () => {
     await run.close();
   });
 
+  it("has it also where the host says nothing when the time of any other delivery is over", async () => {
+    const { run, queue, endTold, listOutputs } = await runTold({ timeoutMs: 3 * HOUR_MS });
+    queue.isSilent = true;
+    await run.advance(HOUR_MS);
+    expect(listOutputs()).toEqual([]);
+    queue.isSilent = false;
+    endTold("All is well.");
+    await run.advance(5_000);
+    expect(listOutputs()).toEqual(['{"text":"All is well."}']);
+    await run.close();
+  });
+
   it("is waited for over a crash, also when the time of any other delivery is over", async () => {
     const { run, endTold, listOutputs, listEnds } = await runTold({ timeoutMs: 2 * HOUR_MS });
     await run.advance(HOUR_MS);

@@ -16,14 +16,14 @@ export interface ToldWorld {
   readonly scripted: ScriptedRunner;
   /** The last words in the session of the first attempt of step `a`. */
   readonly words: { newest: string };
-  /** True while the message waits for the turn before it, so that nobody was told yet. */
-  readonly queue: { isWaiting: boolean };
+  /** Waiting: the message waits for the turn before it, so that nobody was told yet. Silent: the host says nothing of it. */
+  readonly queue: { isWaiting: boolean; isSilent: boolean };
 }
 
 export function createToldWorld(scripts: Readonly<Record<string, readonly Scripted[]>>): ToldWorld {
   const scripted = createScriptedRunner(scriptOf(scripts));
   const words = { newest: "Waiting" };
-  const queue = { isWaiting: false };
+  const queue = { isWaiting: false, isSilent: false };
   const observe = async (attempt: Attempt) => {
     const seen = await scripted.observe(attempt);
     const isFirst = attempt.idempotencyKey === `${PLAN_ID}:a:1`;
@@ -37,6 +37,7 @@ export function createToldWorld(scripts: Readonly<Record<string, readonly Script
   const owner: AgentRunner = {
     ...scripted,
     observe: async (attempt) => {
+      if (queue.isSilent) return { kind: "unknown" };
       const seen = await scripted.observe(attempt);
       if (seen.kind !== "running" || queue.isWaiting) return seen;
       return { ...seen, kind: "ended", outcome: "completed" };

@@ -97,14 +97,15 @@ async function readCoordination(
 /** Reads the questions of coordinations that wait for people: what an agent asked its parent does so once it is passed on. */
 export async function readQuestions(
   operator: OperatorAccess,
-  query: { readonly coordinationId: string } | { readonly limit: number },
+  query: { readonly coordinationId?: string },
 ): Promise<readonly unknown[]> {
-  const { questions } = await operator.askGateway("coordination.questions", query);
+  const { questions } = await operator.askGateway("coordination.questions", { ...query, limit: LISTED_MAX });
   const listed = Array.isArray(questions) ? (questions as readonly ToldQuestion[]) : [];
-  return listed.filter(
-    ({ askedOf, forwardedAtMs }) => askedOf === undefined || forwardedAtMs !== undefined,
-  );
+  return listed.filter(({ askedOf, forwardedAtMs }) => askedOf === undefined || forwardedAtMs !== undefined);
 }
+
+/** The gateway lists no more at once. */
+const LISTED_MAX = 500;
 
 interface ToldQuestion {
   readonly askedOf?: string;

@@ -124,7 +124,7 @@ function createQuestionsTool(dependencies: McpDependencies): McpTool {
     const { operator } = dependencies;
     if (!operator) return describeQuestions({ ...found });
     try {
-      const ofCoordinations = await readQuestions(operator, { limit: most });
+      const ofCoordinations = (await readQuestions(operator, {})).slice(0, most);
       return describeQuestions({ ...found, ofCoordinations });
     } catch (error) {
       // Runs of workflows need no gateway, and neither do their questions.

@@ -68,7 +68,7 @@ function askNewQuestion(state: OpenCoordination, command: AskPeople, now: EpochM
 function draftReplacedQuestions(state: OpenCoordination, command: AskPeople): FactDraft[] {
   if (command.askedOf) return [];
   return listInSameWords(state, command)
-    .filter(({ askedOf }) => askedOf)
+    .filter(isAskedOfParent)
     .map(({ escalationId }) => ({
       type: "escalation.closed",
       payload: { escalationId, resolution: "cancelled" },

@@ -49,3 +49,14 @@ export function hasAsked(
   });
   return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
 }
+
+/** True when the result of a plan is told to the agent of an attempt that lasts until then. */
+export async function isToldToAttempt(
+  { runs }: Pick<RuntimeDependencies, "runs">,
+  { created: { parent, ownerSession } }: OpenCoordination,
+): Promise<boolean> {
+  const around = parent && (await runs.state(parent.coordinationId));
+  if (around?.kind !== "open") return false;
+  const stepId = around.children.get(ownerSession);
+  return stepId !== undefined && around.steps.get(stepId)?.phase.status === "running";
+}

@@ -15,7 +15,7 @@ import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
-import { explainElsewhere, hasAsked, observeAttempt } from "./attempt-facts.ts";
+import { explainElsewhere, hasAsked, isToldToAttempt, observeAttempt } from "./attempt-facts.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import { cancelIfGivenUp, cancelNested, findNestedPlan, readEndAfterPlan } from "./nested-plans.ts";
 import {
@@ -369,12 +369,12 @@ async function timeOut(drive: Drive): Promise<void> {
   const { cancelled, seen, nested } = await stopAgent(waiting, { ...now, waitMs: STOP_MS_MAX }, submitting);
   if (signal.aborted) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.
-  const isStray = isPlanned(now.state) && cancelled === "unreachable" && seen.kind !== "ended";
+  const isStray = isPlanned(now.state) && cancelled === "unreachable";
   const uses = isStray ? [nested] : [nested, await countAgentUse(drive.dependencies, submitting, seen)];
   const used = createUsage(...uses);
   const commands: Command[] = [{ type: "timeOutStep", stepId, attempt, via: "deadline", ...used }];
-  const outcome = cancelled === "unreachable" ? "stopped" : cancelled;
-  if (isPlanned(now.state) && !isStray) commands.push({ type: "stopChild", childSessionKey, outcome });
+  if (isPlanned(now.state) && !isStray)
+    commands.push({ type: "stopChild", childSessionKey, outcome: cancelled });
   await submit(drive, commands);
 }
 
@@ -383,10 +383,13 @@ async function timeOut(drive: Drive): Promise<void> {
  * time as long as its own attempt lasts: the step is done with what it answers.
  */
 async function timeOutDelivery(drive: Drive, now: Current): Promise<void> {
-  const { stepId, attempt, signal } = drive;
-  const seen = await observeAttempt({ ...drive.dependencies, signal }, now);
-  const isUnderWay = seen.kind === "ended" || seen.kind === "running";
-  if (isUnderWay && now.state.created.parent) return follow(drive);
+  const { dependencies, runId, stepId, attempt, signal } = drive;
+  const seen = await observeAttempt({ ...dependencies, signal }, now);
+  if (seen.kind !== "absent" && (await isToldToAttempt(dependencies, now.state))) {
+    // The plans of others are told meanwhile.
+    dependencies.giveBack(runId, stepId);
+    return follow(drive);
+  }
   if (seen.kind === "ended") {
     if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
     await conclude(drive, await readNewestOutcome(drive, now, seen));

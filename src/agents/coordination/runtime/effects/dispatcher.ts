@@ -25,7 +25,7 @@ import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
 import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
-import { OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
+import { MAKES_DUE, OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
 import {
   awaitStart,
   isDrivenHere,
@@ -244,8 +244,7 @@ async function act(
   if (OWN_TIME.has(effect.kind))
     continueBeside(dispatching, coordinationId, lookAfter(dispatching, state, acting));
   else if (state.plan && TAKES_TIME.has(effect.kind)) continueBeside(dispatching, coordinationId, acting);
-  // A question that goes to people now is told at once.
-  else await (effect.kind === "expireQuestion" ? lookAfter(dispatching, state, acting) : acting);
+  else await (MAKES_DUE.has(effect.kind) ? lookAfter(dispatching, state, acting) : acting);
 }
 
 /** Looks again after an effect: what it recorded was read while it was under way, and more may follow. */

@@ -1,13 +1,13 @@
 /** Owns: what other plugins and the Control UI see of coordinations: the host's agent event stream. */
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
-import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import { createHookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import plugin from "../../src/plugins/openclaw/index.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
 type Emit = OpenClawPluginApi["agent"]["events"]["emitAgentEvent"];
 type Emitted = Parameters<Emit>[0];
@@ -15,18 +15,7 @@ type Emitted = Parameters<Emit>[0];
 const OWNER = "agent:main:main";
 const SECRET = "words that nobody else may read";
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  for (const handlers of stopping) await handlers.stop();
-  folder[Symbol.dispose]();
-});
+const folder = useStateFolder();
 
 function createHostWith(emitAgentEvent: Emit | undefined): FakeHost {
   const host = createFakeHost({ stateDir: folder.path, phase1: { settleMs: 1 } });
@@ -37,7 +26,7 @@ function createHostWith(emitAgentEvent: Emit | undefined): FakeHost {
 /** A spawn that the host creates a child for, and the end of the child. */
 async function coordinateOnce(host: FakeHost): Promise<void> {
   const handlers = createHookHandlers(host.api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   await handlers.start();
   const context = {
     sessionKey: OWNER,

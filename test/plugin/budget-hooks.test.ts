@@ -1,30 +1,20 @@
 /** Owns: whom the hooks of the budget stop after the operator has changed the configuration. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import { describe, expect, it } from "vitest";
+import { createHookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { registerUsage } from "../../src/plugins/openclaw/register-usage.ts";
 import type { UsageHandlers } from "../../src/plugins/openclaw/usage/usage-handlers.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
 const OWNER = "agent:main:main";
 const CHILD = "agent:main:subagent:1";
 const BUDGET = { budget: { tokens: 100 } };
 const TRACE = { traceId: "t".repeat(32) };
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  for (const handlers of stopping) await handlers.stop();
+const folder = useStateFolder(() => {
   // The next test has another ledger, and runs of the same names.
   Reflect.deleteProperty(globalThis, Symbol.for("openclaw-coordination.usage-book"));
-  folder[Symbol.dispose]();
 });
 
 type Hook = (event: unknown, ctx: unknown) => unknown;
@@ -47,7 +37,7 @@ function listenTo(api: OpenClawPluginApi, load: () => Promise<UsageHandlers>) {
 async function start(phase1: Record<string, unknown>) {
   const { api } = createFakeHost({ stateDir: folder.path, phase1 });
   const handlers = createHookHandlers(api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   await handlers.start();
   const send = listenTo(api, () => Promise.resolve(handlers.usage));
   const contextOf = (sessionKey: string) =>

@@ -11,23 +11,13 @@ import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runt
 import { SPAWN_DECIDE_MS } from "../../src/plugins/openclaw/spawns/spawn-decision.ts";
 import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
 import { waitForever, createPlugin, throwSecret } from "./hooks-parts.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  vi.useRealTimers();
-  for (const handlers of stopping) await handlers.stop();
-  folder[Symbol.dispose]();
-});
+const folder = useStateFolder();
+// Before the handlers are stopped: of several clean-ups the last one runs first.
+afterEach(() => void vi.useRealTimers());
 
 async function startHandlers(phase1: Record<string, unknown> = {}): Promise<HookHandlers> {
   const { api } = createFakeHost({ stateDir: folder.path, phase1 });
@@ -39,7 +29,7 @@ async function startHandlers(phase1: Record<string, unknown> = {}): Promise<Hook
     agent: { ...agent, session, resolveAgentWorkspaceDir: () => folder.path },
   });
   const handlers = createHookHandlers(api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   await handlers.start();
   return handlers;
 }

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
@@ -9,26 +9,16 @@ import { createHookHandlers, type HookHandlers } from "../../src/plugins/opencla
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  vi.useRealTimers();
-  for (const handlers of stopping) await handlers.stop();
-  folder[Symbol.dispose]();
-});
+const folder = useStateFolder();
+// Before the handlers are stopped: of several clean-ups the last one runs first.
+afterEach(() => void vi.useRealTimers());
 
 async function startHandlers(host: FakeHost): Promise<HookHandlers> {
   const handlers = createHookHandlers(host.api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   await handlers.start();
   return handlers;
 }

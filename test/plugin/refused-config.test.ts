@@ -1,35 +1,25 @@
 /** Owns: what spawns and writes come to where the plugin refuses a configuration that the host's JSON schema takes. */
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import { withRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
 /** A gate names a verifier that does not exist. */
 const REFUSED_CONFIG = { gates: { agents: { writer: { checks: ["tests"] } } } };
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  for (const handlers of stopping) await handlers.stop();
+const folder = useStateFolder(() => {
   // The next test is a gateway that starts.
   Reflect.deleteProperty(globalThis, Symbol.for("openclaw-coordination.runtime"));
-  folder[Symbol.dispose]();
 });
 
 function createHandlers(phase1: Record<string, unknown>): { handlers: HookHandlers; host: FakeHost } {
   const host = createFakeHost({ stateDir: folder.path, phase1 });
   const handlers = createHookHandlers(host.api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   return { handlers, host };
 }
 

@@ -1,25 +1,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { LINT } from "../core/gates-world.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
 import { createPlugin } from "./hooks-parts.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  for (const handlers of stopping) await handlers.stop();
-  folder[Symbol.dispose]();
-});
+const folder = useStateFolder();
 
 const CHECKS = { verifiers: { lint: LINT }, agents: { helper: { checks: ["lint"] } } };
 const ACP = { task: "t", runtime: "acp", agentId: "helper" };
@@ -28,7 +17,7 @@ async function startHandlers(phase1: Record<string, unknown>, config: object = {
   const { api } = createFakeHost({ stateDir: folder.path, phase1 });
   Object.assign(api.runtime, { config: { current: () => config } });
   const handlers = createHookHandlers(api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   await handlers.start();
   return handlers;
 }

@@ -1,23 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
-let folder: TempFolder;
-let stopping: HookHandlers[];
-
-beforeEach(() => {
-  folder = createTempFolder();
-  stopping = [];
-});
-
-afterEach(async () => {
-  for (const handlers of stopping) await handlers.stop();
-  folder[Symbol.dispose]();
-});
+const folder = useStateFolder();
 
 const inContext = {
   sessionKey: "agent:main:main",
@@ -31,7 +20,7 @@ async function startBroken(phase1: Record<string, unknown>): Promise<HookHandler
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, "not a database");
   const handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1 }).api);
-  stopping.push(handlers);
+  folder.stopLater(handlers);
   await handlers.start();
   return handlers;
 }

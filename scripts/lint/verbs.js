@@ -3,7 +3,7 @@ const VERBS = `
 abandon abort accept access acknowledge acquire act add adjust admit adopt advance align allow alternate announce
 answer append apply approve arbitrate arm arrive ask assert assess assign assume attach attempt attest authenticate
 authorize await award
-back begin bind block boot bound branch break build bundle
+back begin bind block boot borrow bound branch break build bundle
 calculate call cancel capitalize carry catch chain change charge check choose claim clamp classify clean clear clone
 close collect combine commit compare compile complete compose compute concat concatenate conclude configure confirm
 connect consider consume contain contend continue convert coordinate copy correct count cover crash create cut
@@ -20,7 +20,7 @@ identify ignore import include indent index infer inform inject insert inspect i
 invoke isolate issue
 join judge
 keep kill
-label lay learn leave lift limit link list listen live load locate lock log look lower
+label lay learn leave lend lift limit link list listen live load locate lock log look lower
 make map mark mask match measure meet merge migrate mint mirror move
 name narrow negotiate nest normalize note notify number
 observe offer omit open operate order overlay overwrite own

@@ -20,6 +20,12 @@ export const DECIDING: readonly Explained[] = [
   },
   {
     file: "decide-questions.ts",
+    code: 'if (closed?.resolution === "cancelled")',
+    changes: [["closed?.resolution", "closed.resolution"]],
+    why: "As above: a closed question says how it was closed.",
+  },
+  {
+    file: "decide-questions.ts",
     code: 'return `the question takes ${(answers ?? []).join(", ")}; "answer" comes with a text, the others without`;',
     changes: [["[]", '["Stryker was here"]']],
     why: "A question that takes any answer refuses none.",

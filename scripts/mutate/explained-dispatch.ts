@@ -237,7 +237,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "effects/plan-effects.ts",
-    code: ".flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isPeopleAsked) ?? []);",
+    code: ".flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isWaiting) ?? []);",
     changes: [
       ["steps.get(stepId)?.phase", "steps.get(stepId).phase"],
       ["[]", '["Stryker was here"]'],
@@ -270,7 +270,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "effects/plan-effects.ts",
-    code: 'return phase?.status === "backoff" && !isAsked ? phase.retryAtMs : undefined;',
+    code: 'return phase?.status === "backoff" && !isWaiting ? phase.retryAtMs : undefined;',
     changes: [
       ['phase?.status === "backoff"', "true"],
       ["phase?.status", "phase.status"],
@@ -361,7 +361,7 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "decide-spawn.ts",
-    code: 'if (isUsedUp(spent.spawns - allowedFrom.spawns, state.created.plan?.budget)) return "the plan";',
+    code: "if (isUsedUp(countUsed(state.plan).spawns, state.created.plan?.budget))",
     changes: [["state.created.plan?.budget", "state.created.plan.budget"]],
     why: "Each planned coordination was created with a plan.",
   },

@@ -35,15 +35,6 @@ export const RECORDING: readonly Explained[] = [
   },
   {
     file: "record.ts",
-    code: 'case "coordination.created":',
-    changes: [
-      ['case "coordination.created": return undefined;', 'case "coordination.created":'],
-      ['"coordination.created"', '""'],
-    ],
-    why: "It is the first fact, before which nothing is open.",
-  },
-  {
-    file: "record.ts",
     code: "default:",
     changes: [['default: return assertNever(draft, "fact draft");', "default:"]],
     why: "The compiler holds the switch to be complete.",
@@ -93,10 +84,16 @@ export const RECORDING: readonly Explained[] = [
   },
   {
     file: "record.ts",
-    code: 'if (state.kind === "unopened") return undefined;',
+    code: 'if (state.kind === "unopened" || draft.type === "coordination.created") return undefined;',
     changes: [
+      [
+        'state.kind === "unopened" || draft.type === "coordination.created"',
+        'state.kind === "unopened" && draft.type === "coordination.created"',
+      ],
       ['state.kind === "unopened"', "false"],
       ['"unopened"', '""'],
+      ['draft.type === "coordination.created"', "false"],
+      ['"coordination.created"', '""'],
     ],
     why: "The first fact is that the coordination was opened, which has no cause either.",
   },

@@ -50,18 +50,6 @@ export const WORKFLOW_NODES: readonly Explained[] = [
   },
   {
     file: "node-contract/json-in.ts",
-    code: "if (from === -1 || to <= from) return undefined;",
-    changes: [
-      ["from === -1 || to <= from", "false"],
-      ["from === -1 || to <= from", "from === -1 && to <= from"],
-      ["from === -1", "false"],
-      ["to <= from", "false"],
-      ["to <= from", "to < from"],
-    ],
-    why: "A text without both braces in their order leaves a slice that is no JSON, and that is undefined too.",
-  },
-  {
-    file: "node-contract/json-in.ts",
     code: "} catch {",
     changes: [["{ return undefined; }", "{}"]],
     why: "A function that ends without a return gives undefined.",

@@ -11,20 +11,22 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   },
   {
     file: "state/edges.ts",
-    code: "return ruleOf(run, forward, -1);",
-    changes: [["-1", "+1"]],
-    why: "No node that was started ends as early as the first event after the run's start.",
-  },
-  {
-    file: "state/edges.ts",
-    code: "const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > nodeRun.startedSequence;",
-    changes: [["endOf(run, edge) > nodeRun.startedSequence", "endOf(run, edge) >= nodeRun.startedSequence"]],
+    code: "if (!source || !hasEnded(source) || source.endedSequence <= since) return false;",
+    changes: [["source.endedSequence <= since", "source.endedSequence < since"]],
     why: "Only its own skip is both the start and the end of a node, and no edge from a node to itself fires after a skip.",
   },
   {
     file: "state/edges.ts",
-    code: "return !closesLoop && target !== undefined && target.startedSequence < sequence;",
-    changes: [["target.startedSequence < sequence", "target.startedSequence <= sequence"]],
+    code: "return !isOneEnough || closesLoop || findRound(moment, sourceNodeId, source) > since;",
+    changes: [
+      ["findRound(moment, sourceNodeId, source) > since", "findRound(moment, sourceNodeId, source) >= since"],
+    ],
+    why: "A node that begins a round is in the past of its own sources only where a loop came round, which begins a later one.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "return !closesLoop && target !== undefined && beginOf(target) < sequence;",
+    changes: [["beginOf(target) < sequence", "beginOf(target) <= sequence"]],
     why: "Only its own skip is both the start and the end of a node, and no edge forward leads back to a source of its own.",
   },
   {
@@ -32,12 +34,6 @@ export const WORKFLOW_STATE: readonly Explained[] = [
     code: "return run.nodes.get(sourceNodeId)?.endedSequence ?? -1;",
     changes: [["-1", "+1"]],
     why: "No node is started before the first event after the run's start, so neither is later than a start.",
-  },
-  {
-    file: "state/edges.ts",
-    code: "group.map((edge) => ({ signal: signalOf(run, edge), isNews: endOf(run, edge) > since })),",
-    changes: [["endOf(run, edge) > since", "endOf(run, edge) >= since"]],
-    why: "No edge from another node ends with the event that started this one, and a source that has not ended has no signal.",
   },
   {
     file: "state/edges.ts",
@@ -65,10 +61,10 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   },
   {
     file: "state/edges.ts",
-    code: "for (const { closesLoop, targetNodeId } of graph.nodes.get(id)?.outgoing ?? []) {",
+    code: "for (const { closesLoop, sourceNodeId, targetNodeId } of graph.nodes.get(id)?.[direction] ?? []) {",
     changes: [
       ["[]", '["Stryker was here"]'],
-      ["graph.nodes.get(id)?.outgoing", "graph.nodes.get(id).outgoing"],
+      ["graph.nodes.get(id)?.[direction]", "graph.nodes.get(id)[direction]"],
     ],
     why: "Whatever is next or at work is a node of the graph.",
   },
@@ -120,7 +116,7 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   },
   {
     file: "state/evolve-handoff.ts",
-    code: "? { index: before.index, revision: before.revision + 1, unmet: before.verdict?.criteria ?? [] }",
+    code: "unmet: before.verdict?.criteria ?? [],",
     changes: [["before.verdict?.criteria", "before.verdict.criteria"]],
     why: "Only a verdict sends a worker back. The compiler needs it.",
   },

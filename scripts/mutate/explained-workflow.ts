@@ -177,15 +177,6 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "nodes/gate-question.ts",
-    code: 'reason: holds[0]?.kind ?? "approval-required",',
-    changes: [
-      ['"approval-required"', '""'],
-      ["holds[0]?.kind", "holds[0].kind"],
-    ],
-    why: "People are asked only where there is a reason.",
-  },
-  {
-    file: "nodes/gate-question.ts",
     code: "...listRulingHolds(view, ruling, gate.verifier && actor ? [actor] : []),",
     changes: [["[]", '["Stryker was here"]']],
     why: "It states no confidence, so nobody doubts it.",

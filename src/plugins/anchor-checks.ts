@@ -174,6 +174,8 @@ export interface AnchorCoverage {
   readonly pruned: number;
   /** False where only runs that it names were compared, because others grew after it and were then pruned. */
   readonly isDigestCompared: boolean;
+  /** There are more problems than are listed. */
+  readonly isCut?: true;
 }
 
 /** How a ledger is, held against an anchor. */
@@ -197,7 +199,8 @@ export async function checkAnchor(
   const { pruned, isOfThen: isDigestCompared } = found;
   // Named runs may all be there, and others between them that were not.
   if (problems.length === 0 && isDigestCompared) problems.push(...findDigestProblem(found, anchor));
-  return { problems: problems.slice(0, PROBLEMS_MAX), pruned, isDigestCompared };
+  const isCut = problems.length > PROBLEMS_MAX;
+  return { problems: problems.slice(0, PROBLEMS_MAX), pruned, isDigestCompared, ...(isCut && { isCut }) };
 }
 
 async function findShorterLedger({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {

@@ -316,7 +316,7 @@ async function answerRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRu
   if (!isYesOrNo(question.kind))
     return { kind: "refused", message: `the run waits for no approval, but for a ${question.kind}` };
   const value = { action: ACTIONS[answerRequest.answer] };
-  const resolved = await chats.host.resolve(caller, question.runId, question.nodeId, value);
+  const resolved = await chats.host.resolve(caller, question.runId, question, value);
   if (resolved.kind === "refused")
     return resolved.code === "interrupt_already_resolved"
       ? { kind: "not_waiting" }

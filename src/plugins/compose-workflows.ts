@@ -25,7 +25,10 @@ import {
 } from "../agents/coordination/runtime/workflow-host/records/agent-dependencies.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import { createWorkflowHost } from "../agents/coordination/runtime/workflow-host/create-workflow-host.ts";
-import { withOtherRuns } from "../agents/coordination/runtime/workflow-host/records/other-runs.ts";
+import {
+  withOtherRuns,
+  type OtherRuns,
+} from "../agents/coordination/runtime/workflow-host/records/other-runs.ts";
 import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
@@ -34,6 +37,7 @@ import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
 import { openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
+import { WAIT_MS } from "./openwop/runs/run-access.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createMaskedHost } from "../agents/coordination/runtime/workflow-host/records/masked-host.ts";
 import {
@@ -129,8 +133,10 @@ export interface RunningWorkflows {
 
 /** A command of its own may wait for another one's lock. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** Longer than a peer holds a poll. */
-const CALL_TIMEOUT_MS = 30_000;
+/** Bounds one exchange: longer than a peer holds a poll. */
+const EXCHANGE_TIMEOUT_MS = 30_000;
+/** Bounds a call of a tool, which is one long exchange and some short ones: a server may hold it as long as ours does. */
+const TOOL_TIMEOUT_MS = WAIT_MS + EXCHANGE_TIMEOUT_MS;
 const CALL_BYTES_MAX = 4_000_000;
 
 /** @throws CoordinationError as `openDatabase` does. */
@@ -148,6 +154,8 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   const contract = createOnce(async () =>
     (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
+  const settings = settingsOf(options);
+  const otherRuns = findCoordinations(options, settings);
   const host = createWorkflowHost({
     definitions: maskValue(options.definitions, secrets),
     logger,
@@ -159,8 +167,9 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     ...(options.quotas && { quotas: options.quotas }),
     ...(conformance && { conformance }),
     store: ledger.workflows,
+    ...(otherRuns && { otherRuns }),
     clock: systemClock,
-    settings: settingsOf(options),
+    settings,
     newRunId: () => `run-${randomUUID()}` as CoordinationId,
     steady: steadyClock,
     owner: { id: randomUUID(), ...(processName !== undefined && { process: processName }) },
@@ -184,7 +193,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     },
   });
   return {
-    host: createMaskedHost(withCoordinations(host, options), secrets),
+    host: createMaskedHost(withCoordinations(host, otherRuns), secrets),
     logger,
     runs: ledger.workflows,
     contract,
@@ -247,9 +256,15 @@ async function pruneRegularly(
   return startPruning({ ledger, keepDays, clock: systemClock, logger });
 }
 
-function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {
-  if (!coordinations) return host;
-  return withOtherRuns(host, createCoordinationRuns({ ...coordinations, hostId: () => host.hostId }));
+function findCoordinations(
+  { coordinations }: WorkflowOptions,
+  settings: { readonly hostId: string },
+): OtherRuns | undefined {
+  return coordinations && createCoordinationRuns({ ...coordinations, hostId: () => settings.hostId });
+}
+
+function withCoordinations(host: WorkflowHost, otherRuns: OtherRuns | undefined): WorkflowHost {
+  return otherRuns ? withOtherRuns(host, otherRuns) : host;
 }
 
 /** RFC 0039: no host lets a decision pass that is worse than a coin's. */
@@ -290,40 +305,33 @@ interface Outbound {
 
 /** Creates the outbound calls. Each library is loaded with the first node that needs it. */
 function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOptions): Outbound {
-  const fetch = createOnce(async (): Promise<SafeFetch> => {
+  const clock = systemClock;
+  const openFetch = async (timeoutMs: number): Promise<SafeFetch> => {
     const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");
-    return createSafeFetch({
-      clock: systemClock,
-      allowPrivate: privateOrigins,
-      timeoutMs: CALL_TIMEOUT_MS,
-      bytesMax: CALL_BYTES_MAX,
-    });
-  });
-  const signedFetch = createOnce(async () => {
+    return createSafeFetch({ clock, allowPrivate: privateOrigins, timeoutMs, bytesMax: CALL_BYTES_MAX });
+  };
+  const openSignedFetch = async (timeoutMs: number): Promise<SafeFetch> => {
     const { withTokens } = await import("../infra/http/tokens.ts");
-    return withTokens(await fetch(), options.peerTokens, readVariable);
-  });
-  const calls = { clock: systemClock, timeoutMs: CALL_TIMEOUT_MS };
+    return withTokens(await openFetch(timeoutMs), options.peerTokens, readVariable);
+  };
   return {
     peers: createOnce(async () => {
       const { createPeerHosts } = await import("../infra/peer/peer-hosts.ts");
       const { createNamedPeers: namedPeers } = await import("../infra/peer/named-peers.ts");
-      const peers = createPeerHosts({
-        fetch: await signedFetch(),
-        clock: systemClock,
-        charsMax: CALL_BYTES_MAX,
-      });
-      return namedPeers(peers, peersOf(options));
+      const fetch = await openSignedFetch(EXCHANGE_TIMEOUT_MS);
+      return namedPeers(createPeerHosts({ fetch, clock, charsMax: CALL_BYTES_MAX }), peersOf(options));
     }),
     tools: createOnce(async () => {
       const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
       const { createNamedTools } = await import("../infra/peer/named-peers.ts");
-      const dependencies = { ...calls, fetch: await signedFetch() };
+      const fetch = await openSignedFetch(EXCHANGE_TIMEOUT_MS);
+      const toolFetch = await openSignedFetch(TOOL_TIMEOUT_MS);
       const tools = {
-        callMcp: createMcpCaller(dependencies),
-        listMcp: createMcpLister(dependencies),
-        sendA2a: createA2aCaller(dependencies),
+        callMcp: createMcpCaller({ clock, fetch: toolFetch, timeoutMs: TOOL_TIMEOUT_MS }),
+        listMcp: createMcpLister({ clock, fetch, timeoutMs: EXCHANGE_TIMEOUT_MS }),
+        // No run works for longer.
+        sendA2a: createA2aCaller({ clock, fetch, timeoutMs: WORKFLOW_BOUNDS.runDurationMsMax }),
       };
       return createNamedTools(tools, peersOf(options));
     }),
@@ -332,7 +340,9 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
       if (chat) return chat;
       if (!model) return noModel;
       const { createChatModel } = await import("../infra/model/chat-model.ts");
-      return createChatModel({ config: model, fetch: await fetch(), clock: systemClock, readVariable });
+      // A long answer takes minutes, and no run works for longer.
+      const fetch = await openFetch(WORKFLOW_BOUNDS.runDurationMsMax);
+      return createChatModel({ config: model, fetch, clock, readVariable });
     }),
   };
 }

@@ -60,7 +60,7 @@ export interface RunningCoordinator extends Coordinator {
   /** Reading what the ledger says, without changing it. */
   readonly reads: Pick<
     LedgerReader,
-    "list" | "entry" | "get" | "getMany" | "claims" | "holders" | "read" | "findRuns"
+    "list" | "entry" | "findUnproven" | "get" | "getMany" | "claims" | "holders" | "read" | "findRuns"
   > & {
     /** Whose sessions are meant, where several gateways share the ledger. */
     readonly gateway?: string;
@@ -269,6 +269,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
   return {
     list: (query) => store.list(query),
     entry: (runId) => store.entry(runId),
+    findUnproven: (runId) => store.findUnproven(runId),
     get: (sha256) => store.get(sha256),
     getMany: (sha256s) => store.getMany(sha256s),
     claims: (query) => store.claims(query),

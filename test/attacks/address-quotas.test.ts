@@ -45,3 +45,21 @@ describe("requests that are not answered", () => {
     expect((await ask(path, "192.0.2.1")).status).toBe(200);
   });
 });
+
+describe("requests for what is public", () => {
+  it.each(["/.well-known/openwop", "/v1/openapi.json"])(
+    "of %s are bounded for each address, unless they have a token that is known",
+    async (path) => {
+      const { app, clock } = createFakeFace();
+      const ask = async (address: string, headers: Record<string, string> = {}): Promise<number> =>
+        (await app.request(path, { headers }, from(address))).status;
+      const statuses = await Promise.all(Array.from({ length: 201 }, () => ask("192.0.2.1")));
+      expect(statuses.filter((status) => status === 200)).toHaveLength(200);
+      expect(await ask("192.0.2.1", { authorization: "Bearer of-nobody" })).toBe(429);
+      expect(await ask("192.0.2.1", BEARER)).toBe(200);
+      expect(await ask("192.0.2.2")).toBe(200);
+      await clock.advance(1_000);
+      expect(await ask("192.0.2.1")).toBe(200);
+    },
+  );
+});

@@ -5,7 +5,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createQuestionReport, type QuestionReport } from "../../src/plugins/reports/question-report.ts";
-import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
+import { answerByOperator, tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import {
   createEscalationsWith,
@@ -33,6 +33,7 @@ interface Stage {
   readonly report: (isForOperator: boolean) => Promise<QuestionReport>;
   /** All that chats and clients of the gateway are told of the question. */
   readonly shown: () => Promise<string>;
+  readonly use: UsePlans;
 }
 
 async function openStage(checks: readonly string[], rest: object = {}): Promise<Stage> {
@@ -86,6 +87,7 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
     notices,
     questionId: question.questionId,
     report,
+    use,
     shown: async () => JSON.stringify(await tellQuestions(use, { coordinationId: "co-1", which: "all" })),
   };
 }
@@ -121,7 +123,7 @@ describe.each(STRICT)("a question of an agent under %s", (_, checks, rest) => {
   });
 
   it("can be answered, and a wrong answer is not told the options", async () => {
-    const { coordinator, questionId, child } = await openStage(checks, rest);
+    const { coordinator, questionId, child, use } = await openStage(checks, rest);
     const by = { kind: "person", id: "ada" } as const;
     const answer = (text: string) =>
       coordinator.answer({ questionId, answer: "answer", text, by, through: "chat" });
@@ -129,7 +131,9 @@ describe.each(STRICT)("a question of an agent under %s", (_, checks, rest) => {
     expect(refused.kind).toBe("refused");
     expect(JSON.stringify(refused)).not.toMatch(/old mill/u);
     expect(JSON.stringify(refused)).toContain("withheld");
-    expect(await answer(OPTION)).toMatchObject({ kind: "accepted" });
+    for (const guess of ["1", "dig…"]) expect(await answer(guess)).toEqual(refused);
+    const accepted = await answerByOperator(use, { questionId, answer: "answer", text: OPTION }, {});
+    expect(accepted).toMatchObject({ ok: true, payload: { happened: "the agent is told your answer" } });
     expect(await coordinator.outcome(questionId, 0)).toMatchObject({ kind: "closed" });
     expect(child.session).toContain("subagent");
     await coordinator.stop();

@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { openRun } from "../support/ledger-fixtures.ts";
+import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import { forge } from "./forge.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli, type CliResult } from "./run-cli.ts";
@@ -177,6 +178,32 @@ describe("verify --anchor", () => {
     const signed = ["--anchor", nameFile("signed.json"), "--public-key"];
     await expectError(verify(...signed, nameFile("key")), "is a private key");
     await expectError(verify(...signed, nameFile("text.json")), "is no Ed25519 key in PEM");
+  });
+
+  test("says that there are more problems than it lists, and whether the proof stopped", async () => {
+    const [full, rest, other] = [nameFile("full.sqlite"), nameFile("rest.sqlite"), nameFile("more.sqlite")];
+    const requests = Array.from({ length: 202 }, (_, index) => openRun(index).request);
+    const damaged = requests.map((_, index) => ({ ...openRun(`x${index}`).request, references: [] }));
+    for (const [path, some] of [
+      [full, requests],
+      [rest, requests.slice(0, 1)],
+      [other, [...requests.slice(0, 1), ...damaged]],
+    ] as const) {
+      const store = await openTestLedger(path);
+      await Promise.all(some.map((request) => store.append(request)));
+      await store.close();
+    }
+    await runCli(["ledger", "anchor", nameFile("full.json"), "--ledger", full]);
+    const args = ["verify", "--ledger", rest, "--anchor", nameFile("full.json")];
+    const { stdout } = await runCli(args);
+    expect(stdout.split("\n")[0]?.trim()).toBe("DAMAGED   at least 200 problems in 1 coordination, 6 events");
+    const json = JSON.parse((await runCli([...args, "--json"])).stdout) as { problems: object[] };
+    expect(json).toMatchObject({ ok: false, truncated: true });
+    expect(json.problems).toHaveLength(200);
+    const stopped = await runCli(["verify", "--ledger", other, "--anchor", nameFile("full.json")]);
+    expect(stopped.stdout.split("\n")[0]?.trim()).toBe(
+      "DAMAGED   at least 400 problems; stopped after 200 coordinations, 1,200 events",
+    );
   });
 
   test("tells how many runs were compared on a terminal", async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { describeMerge } from "../../src/plugins/cli/conflicts/conflict-story.ts";
+import { describeCause, describeMerge } from "../../src/plugins/cli/conflicts/conflict-story.ts";
 import type { ConflictRecord } from "../../src/plugins/reports/conflict-log.ts";
 import { describeOutcome, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
 import { outcomeOf } from "../../src/plugins/reports/conflict-outcome.ts";
@@ -269,6 +269,11 @@ describe("the merge of a conflict", () => {
     [{ kind: "obstacle", obstacle: "owned_by_tool" }, "not possible: owned by tool"],
   ] as const)("%j is told", (merge, text) => {
     expect(describeMerge(merge)).toContain(text);
+  });
+
+  test("is none where a command has overwritten what others hold, and its cause says so", () => {
+    const conflict = { contest: { cause: "overwritten" } } as ConflictRecord;
+    expect(describeCause(conflict)).toBe("overwritten: a command changed it while others held it");
   });
 });
 

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { end, createLoop, work, WORKERS } from "../openwop/levels-workflows.ts";
@@ -143,21 +143,68 @@ describe("fork of a workflow run", () => {
     expect((await runForkCli("fork", ...args)).stderr).toContain(expected);
   });
 
-  test("prints what the host answers harmlessly", async () => {
-    const server = createServer((_, response) => {
-      response.setHeader("content-type", "application/json").end(JSON.stringify({ runId: "run-\u001b[2J" }));
-    }).listen(0, "127.0.0.1");
+  /** Forks through a host that answers so. */
+  async function forkAt(answer: RequestListener): Promise<CliResult> {
+    const server = createServer(answer).listen(0, "127.0.0.1");
     try {
       await once(server, "listening");
       const { port } = server.address() as AddressInfo;
       const url = `http://127.0.0.1:${port}`;
-      const { stdout } = await runForkCli("fork", "run-elsewhere", "--mode", "replay", "--url", url);
-      expect(stdout).toBe(
-        "run-\ufffd[2J  a replay of run-elsewhere\nSee it with: openclaw coordination runs run-\ufffd[2J\n",
-      );
+      return await runForkCli("fork", "run-elsewhere", "--mode", "replay", "--url", url);
     } finally {
       server.close();
     }
+  }
+
+  test("prints what the host answers harmlessly", async () => {
+    const { stdout } = await forkAt((_, response) => {
+      response.setHeader("content-type", "application/json").end(JSON.stringify({ runId: "run-\u001b[2J" }));
+    });
+    expect(stdout).toBe(
+      "run-\ufffd[2J  a replay of run-elsewhere\nSee it with: openclaw coordination runs run-\ufffd[2J\n",
+    );
+  });
+
+  test.each<[string, (response: ServerResponse) => unknown]>([
+    ["ends the connection", (response) => response.destroy()],
+    ["answers with something else", (response) => response.end("<html>")],
+    ["has a proxy that lost it", (response) => response.writeHead(504).end("<html>")],
+  ])("that the host took and %s may be made, and is asked for again by its key", async (_, answer) => {
+    const keys: unknown[] = [];
+    const { stderr, exitCode } = await forkAt((request, response) => {
+      keys.push(request.headers["idempotency-key"]);
+      answer(response);
+    });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("the fork may have been made all the same");
+    expect(stderr).toContain(`--key ${String(keys[0])}`);
+    expect(stderr).not.toContain("refused");
+    expect(keys).toEqual([expect.stringMatching(/^[\da-f-]{36}$/u)]);
+  });
+
+  test("is the same one for the same --key, and another one without", async () => {
+    const source = await runToEnd("line");
+    const args = ["fork", source, "--from", "3", "--url", world.baseUrl, "--token", TOKEN, "--json"];
+    const fork = async (...more: string[]): Promise<unknown> =>
+      (JSON.parse((await runForkCli(...args, ...more)).stdout) as { runId: unknown }).runId;
+    const runId = await fork("--key", "my-fork");
+    expect(runId).toEqual(expect.any(String));
+    expect(await fork("--key", "my-fork")).toBe(runId);
+    expect(await fork()).not.toBe(runId);
+    const { stderr } = await runForkCli(...args.slice(0, -1), "--key", "my fork");
+    expect(stderr).toContain("INPUT_INVALID: --key: expected 1 to 255 letters, digits");
+  });
+
+  test("is not said to be made where nobody listens", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, "close");
+    const url = `http://127.0.0.1:${port}`;
+    const { stderr } = await runForkCli("fork", "run-elsewhere", "--from", "1", "--url", url);
+    expect(stderr).toContain(`no OpenWOP host answers at ${url}`);
+    expect(stderr).not.toContain("may have been made");
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { buildLedger, forge, rehashRun } from "../support/ledger-fixtures-damage.ts";
-import { createTempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
 
@@ -36,6 +36,35 @@ describe("a ledger that was forged", () => {
     const { stdout, exitCode } = await runCli(["replay", OPEN.id, "--ledger", path]);
     expect(exitCode).toBe(1);
     expect(stdout).toContain("DIFFERS");
+    expect(stdout).not.toMatch(HARMFUL);
+  });
+
+  test.each([
+    ["events", ["events"], "update event set causation_id = @nasty where sequence = 2", "from \ufffd[31mred"],
+    [
+      "stats",
+      ["stats"],
+      "update run set run_id = @nasty; update event set payload = '{}' where sequence = 1",
+      "logs are damaged: \ufffd[31mred",
+    ],
+    [
+      "tree",
+      ["tree", OPEN.id],
+      `update event
+       set type = 'budget.reached', node_id = null, payload = json_object(
+         'stepId', @nasty, 'limit', 'spawns', 'agentId', @nasty, 'allowed', 1, 'used', 1, 'stopped', 'spawn')
+       where sequence = (select max(sequence) from event)`,
+      "a spawn of \ufffd[31mred",
+    ],
+  ])("has no escape sequences printed by %s", async (_, args, sql, expected) => {
+    using folder = createTempFolder();
+    const path = folder.file("ledger.sqlite");
+    await recordLedger(path, [OPEN]);
+    forge(path, (database) => {
+      for (const statement of sql.split(";")) database.prepare(statement).run({ nasty: NASTY });
+    });
+    const { stdout } = await runCli([...args, "--ledger", path], { nowMs: TEST_EPOCH_MS + 80_000 });
+    expect(stdout).toContain(expected);
     expect(stdout).not.toMatch(HARMFUL);
   });
 

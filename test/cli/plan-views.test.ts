@@ -4,6 +4,7 @@ import type { CoordinationView } from "../../src/agents/coordination/runtime/log
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import { step } from "../core/plan-scene.ts";
+import { lend } from "../core/planned-scene.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "./recorded-plan.ts";
 import { runCli } from "./run-cli.ts";
@@ -19,6 +20,19 @@ const NASTY_PLAN: PlanScript = {
     [200_000, "dispatch", NASTY, 1],
     [200_200, "ack", NASTY, 1],
     [201_000, "fail", NASTY, 1],
+  ],
+};
+
+/** The agent of `first` has submitted a plan, which may use all that is left. */
+const LENDING_PLAN: PlanScript = {
+  id: "plan-lending",
+  objective: "Share",
+  budget: { spawns: 6, tokens: 40_000 },
+  steps: [step("first"), step("second")],
+  acts: [
+    [0, "dispatch", "first", 1],
+    [100, "ack", "first", 1],
+    [200, "command", lend("first", 1, { budget: { tokens: 30_000 } })],
   ],
 };
 
@@ -134,6 +148,18 @@ describe("the timeline of a plan", () => {
 });
 
 describe("show of a plan", () => {
+  test("says what is set aside for plans inside, for which its own steps may wait", async () => {
+    const ledger = folder.file("lending.sqlite");
+    await recordPlans(ledger, [LENDING_PLAN]);
+    const { stdout: shown } = await runCli(["show", LENDING_PLAN.id, "--ledger", ledger]);
+    expect(shown).toMatch(/^ *lent +30,000 tokens, 5 spawns to inside \(first\)$/mu);
+    const { stdout: json } = await runCli(["show", LENDING_PLAN.id, "--ledger", ledger, "--json"]);
+    expect((JSON.parse(json) as CoordinationView).plan).toMatchObject({
+      loans: [{ stepId: "first", attempt: 1, to: "inside", budget: { spawns: 5, tokens: 30_000 } }],
+    });
+    expect((await printLines("show", RUNNING_PLAN.id)).join("\n")).not.toMatch(/^ *lent /mu);
+  });
+
   test("names dependencies, with how many of them are needed where not all are", async () => {
     const shown = await printLines("show", RUNNING_PLAN.id);
     expect(stepIn(shown, /○ report {2}waiting/u)).toContain("depends on  2 of audit, slow, parse");

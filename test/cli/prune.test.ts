@@ -1,7 +1,9 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { contentOf } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { addCoordination, addWorkflow } from "../contract/prunable-ledger.ts";
-import { runCli, type CliResult } from "./run-cli.ts";
+import { createMemoryConfig, runCli, type CliResult } from "./run-cli.ts";
 
 const DAY_MS = 86_400_000;
 const NOW_MS = TEST_EPOCH_MS + 100 * DAY_MS;
@@ -41,6 +43,49 @@ describe("ledger prune", () => {
     const verified = await run("verify", "--ledger", path);
     expect(verified).toMatchObject({ exitCode: 0 });
     expect(verified.stdout).toContain("and the traces of 2 pruned runs");
+  });
+
+  describe("of the gateway's own ledger", () => {
+    /** Prunes it where texts are kept for so many days, and counts those that are left of a removed and of an open run. */
+    async function pruneOwn(keptDays: number | undefined, ...more: string[]): Promise<object> {
+      const stateDir = folder.file(`gateway-${(ledgers += 1)}`);
+      const path = join(stateDir, "coordination", "ledger.sqlite");
+      const store = await openTestLedger(path);
+      await addCoordination(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      await addWorkflow(store, "newest");
+      await store.close();
+      const phase1 = { contentRetentionDays: keptDays };
+      const config = { plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } } };
+      const result = await runCli(["ledger", "prune", "--before", "90d", ...more], {
+        nowMs: NOW_MS,
+        stateDir,
+        ...(keptDays !== undefined && { config: createMemoryConfig(config) }),
+      });
+      expect(result).toMatchObject({ exitCode: 0, stderr: "" });
+      const left = await openTestLedger(path, { mode: "read" });
+      const [old, open] = ["task of old", "task of running"].map((text) => contentOf(text).ref.sha256);
+      const counts = { old: await left.get(old ?? ""), open: await left.get(open ?? "") };
+      await left.close();
+      return { ...counts, stdout: result.stdout };
+    }
+    const BOTH = { old: "task of old", open: "task of running" };
+
+    test("deletes the texts that are no longer kept, and none that an open run keeps", async () => {
+      expect(await pruneOwn(7)).toEqual({
+        old: undefined,
+        open: "task of running",
+        stdout: expect.stringContaining("1 expired text was deleted") as string,
+      });
+    });
+
+    test.each<[string, number | undefined, string[]]>([
+      ["are kept for longer", 3_650, []],
+      ["are kept for nobody knows how long", undefined, []],
+      ["would be deleted by no dry run", 7, ["--dry-run"]],
+    ])("leaves texts that %s", async (_, keptDays, more) => {
+      expect(await pruneOwn(keptDays, ...more)).toMatchObject(BOTH);
+    });
   });
 
   test("only says what it would remove in a dry run", async () => {

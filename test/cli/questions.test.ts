@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import { findNewestQuestions, createQuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import { withLedger } from "../../src/plugins/cli/ledger/open-ledger.ts";
-import type { QuestionReport } from "../../src/plugins/reports/question-report.ts";
-import { describeEffect } from "../../src/plugins/reports/question-lines.ts";
+import type { AskedQuestion, QuestionReport } from "../../src/plugins/reports/question-report.ts";
+import { describeCause, describeEffect } from "../../src/plugins/reports/question-lines.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import type { Timeline } from "../../src/plugins/reports/timeline.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
@@ -228,6 +228,7 @@ describe("questions show", () => {
 
 describe("what an answer brought about", () => {
   const step = { stepId: "a" as never };
+  const overwrite = { cause: "conflict", overwritten: true } as const;
   const createDoubtOf = (whose: "result" | "decision") =>
     ({ cause: "confidence", confidence: { floor: 7_000, of: whose } }) as const;
 
@@ -243,9 +244,15 @@ describe("what an answer brought about", () => {
     [{ cause: "budget" }, "continued", "the plan goes on beyond its budget"],
     [{ cause: "budget", ...step }, "retried", "step a is tried again"],
     [{ cause: "conflict", ...step }, "denied", "the write of step a does not happen"],
+    [{ ...overwrite, ...step }, "approved", "step a has the file now, and what others claimed of it ends"],
+    [{ ...overwrite, ...step }, "denied", "the file stays as it is now, and its holder keeps its claim"],
     [{ cause: "agent" }, "answered", "the agent is told your answer"],
   ] as const)("%j %s: %s", (question, resolution, happened) => {
     expect(describeEffect(question, resolution)).toBe(happened);
+  });
+
+  test("of a command that overwrote a file stands beside why it was asked", () => {
+    expect(describeCause(overwrite as AskedQuestion)).toBe("its command overwrote a file that others hold");
   });
 });
 

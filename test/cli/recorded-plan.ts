@@ -30,6 +30,7 @@ export interface PlanScript {
   readonly objective: string;
   readonly steps: readonly Fields[];
   readonly failurePolicy?: Fields;
+  readonly budget?: Fields;
   readonly atMs?: number;
   /** A script before this one, of which it is a fork from behind its last event. */
   readonly forkOf?: string;
@@ -71,10 +72,15 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
 type RecordedCommand = readonly [atMs: number, command: Command, contents: readonly ContentInput[]];
 
 function commandsOf(
-  { id, objective, steps, failurePolicy, atMs = 0, acts }: PlanScript,
+  { id, objective, steps, failurePolicy, budget, atMs = 0, acts }: PlanScript,
   source: Coordination | undefined,
 ): RecordedCommand[] {
-  const fields = { coordinationId: id, objective, ...(failurePolicy && { failurePolicy }) };
+  const fields = {
+    coordinationId: id,
+    objective,
+    ...(failurePolicy && { failurePolicy }),
+    ...(budget && { budget }),
+  };
   const graph = graphOf(steps, fields);
   const plan = contentOf(JSON.stringify(graph));
   const open: Command = {
@@ -87,7 +93,13 @@ function commandsOf(
     failurePolicy: graph.failurePolicy,
     settleMs: 1_000,
     acknowledgeMs: 30_000,
-    plan: { content: plan.ref, steps: steps.length, seed: SEED, escalateMs: ESCALATE_MS },
+    plan: {
+      content: plan.ref,
+      steps: steps.length,
+      seed: SEED,
+      escalateMs: ESCALATE_MS,
+      ...(graph.budget && { budget: graph.budget }),
+    },
     ...(source?.kind === "ended" && {
       forkedFrom: { coordinationId: source.coordinationId, sequence: source.nextSequence },
     }),

@@ -67,12 +67,21 @@ describe("stats", () => {
     expect(stdout).toContain("0 coordinations since 1h:");
   });
 
-  test("goes on past a coordination whose log is damaged, and names it", async () => {
+  const RUN_KEY = `(select run_key from run where run_id = '${OPEN.id}')`;
+
+  test.each([
+    [
+      "has an unreadable event",
+      `update event set payload = '{}' where sequence = 1 and run_key = ${RUN_KEY}`,
+    ],
+    ["lacks an event", `delete from event where sequence = 3 and run_key = ${RUN_KEY}`],
+    ["lacks its end", `delete from event where sequence > 4 and run_key = ${RUN_KEY}`],
+    ["lacks all events", `delete from event where run_key = ${RUN_KEY}`],
+  ])("goes on past a coordination whose log %s, and names it", async (_, damage) => {
     using damagedFolder = createTempFolder();
     const ledger = damagedFolder.file("ledger.sqlite");
     await recordLedger(ledger, [RESEARCH, OPEN]);
-    const runKey = `(select run_key from run where run_id = '${OPEN.id}')`;
-    forge(ledger, `update event set payload = '{}' where sequence = 1 and run_key = ${runKey}`);
+    forge(ledger, damage);
     const { stdout, stderr } = await runStats(["--ledger", ledger]);
     expect(stderr).toBe("");
     expect(stdout).toContain("1 coordination since 7d:");

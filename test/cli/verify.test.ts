@@ -66,6 +66,27 @@ describe("verify", () => {
     expect(JSON.parse(stdout)).toMatchObject({ ok: false, problems: [{ kind: "file_damaged" }] });
   });
 
+  test("a damage that stops the proof hides nothing that was found before", async () => {
+    using damaged = createTempFolder();
+    const path = damaged.file("ledger.sqlite");
+    await recordLedger(path, [OPEN]);
+    forge(path, "drop trigger event_no_update; update event set timestamp_ms = 1 where sequence = 3");
+    forge(path, "drop table pruned_run");
+    const { stdout, exitCode } = await runCli(["verify", "--ledger", path, "--json"]);
+    expect(exitCode).toBe(1);
+    const { problems, ...rest } = JSON.parse(stdout) as { problems: object[] };
+    expect(rest).toMatchObject({ ok: false, coordinations: 1, truncated: true });
+    expect(problems).toContainEqual(
+      expect.objectContaining({ kind: "event_changed", runId: OPEN.id, sequence: 3 }),
+    );
+    expect(problems).toContainEqual(
+      expect.objectContaining({
+        kind: "file_damaged",
+        message: expect.stringContaining("pruned_run") as string,
+      }),
+    );
+  });
+
   test("a path that cannot be opened as a file is an error, not a damage", async () => {
     const { stdout, exitCode } = await runCli(["verify", "--ledger", folder.path, "--json"]);
     expect(exitCode).toBe(1);

@@ -10,13 +10,18 @@ import {
 } from "@a2a-js/sdk/server";
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
-import type { A2aCall } from "../../src/agents/coordination/ports/outbound.ts";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
 import { createA2aCaller } from "../../src/infra/a2a/a2a-caller.ts";
-import { withTokens } from "../../src/infra/http/tokens.ts";
+import {
+  callOf,
+  createCallerWith,
+  createCard1,
+  createPlainReply,
+  createRpcReply,
+  createWorkingTask,
+} from "./a2a-scene.ts";
 import {
   replyJson,
-  createUnendingSignal,
   PARENT,
   serve,
   createSteppingClock,
@@ -94,38 +99,6 @@ const taskOf = (id: string, contextId: string, state: TaskState, parts: Message[
   metadata: undefined,
 });
 
-function createCallerWith(clock = createSteppingClock(), tokens: Record<string, string> = {}) {
-  const fetch = withTokens(testFetch(clock), tokens, () => undefined);
-  return createA2aCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
-}
-
-const callOf = (url: string, more: Partial<A2aCall> = {}): A2aCall => ({
-  url,
-  skill: "echo",
-  message: "hello",
-  messageId: "m-1",
-  traceparent: TRACEPARENT,
-  signal: createUnendingSignal(),
-  ...more,
-});
-
-/** An agent without the official server: a card, and what it replies to a JSON-RPC method. */
-const createPlainReply =
-  (card: (root: string) => unknown, replies: Readonly<Record<string, Reply>>): Reply =>
-  (response, request) => {
-    if (request.method === "GET") replyJson(200, card(`http://${request.headers.host}`))(response, request);
-    else replies[(JSON.parse(request.body) as { method: string }).method]!(response, request);
-  };
-const createCard1 = (root: string): unknown => ({
-  name: "x",
-  description: "",
-  version: "1",
-  supportedInterfaces: [{ url: `${root}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" }],
-  capabilities: { streaming: false },
-  skills: [],
-  defaultInputModes: ["text/plain"],
-  defaultOutputModes: ["text/plain"],
-});
 const createCard03 = (root: string): unknown => ({
   protocolVersion: "0.3.0",
   name: "x",
@@ -138,20 +111,6 @@ const createCard03 = (root: string): unknown => ({
   defaultOutputModes: ["text"],
   preferredTransport: "JSONRPC",
 });
-const createRpcReply =
-  (content: object): Reply =>
-  (response, request) => {
-    const { id } = JSON.parse(request.body) as { id: unknown };
-    replyJson(200, { jsonrpc: "2.0", id, ...content })(response, request);
-  };
-const createWorkingTask = (state: string): object => ({
-  id: "t-1",
-  contextId: "c",
-  status: { state: `TASK_STATE_${state}` },
-  artifacts: [],
-  history: [],
-});
-
 describe("sending a message to an A2A agent", () => {
   it("carries the trace in the message and in the header, and takes the task's answer", async () => {
     const agent = await startAgentWith(({ contextId }, taskId) =>
@@ -277,6 +236,13 @@ describe("sending a message to an A2A agent", () => {
       }),
       { kind: "refused", code: "rejected" },
     ],
+    ...[-32_603, -32_006, -32_050].map((code): [string, Reply, object] => [
+      `an agent that fails with error ${code}`,
+      createPlainReply(createCard1, {
+        SendMessage: createRpcReply({ error: { code, message: "secret" } }),
+      }),
+      { kind: "unknown", code: "unavailable" },
+    ]),
     [
       "an answer of no protocol",
       createPlainReply(createCard1, { SendMessage: createRpcReply({ result: 1 }) }),
@@ -294,7 +260,7 @@ describe("sending a message to an A2A agent", () => {
     expect(JSON.stringify(outcome)).not.toContain("secret");
   });
 
-  it("ends in time, and with the signal", async () => {
+  it("ends in time, and where another process goes on with it", async () => {
     const clock = createSteppingClock();
     const silent = await serve(
       createPlainReply(createCard1, { SendMessage: () => void setImmediate(() => clock.expire()) }),
@@ -305,8 +271,16 @@ describe("sending a message to an A2A agent", () => {
     });
     const controller = new AbortController();
     const other = await serve(createPlainReply(createCard1, { SendMessage: () => controller.abort() }));
-    const outcome = await createCallerWith()(callOf(other.url, { signal: controller.signal }));
+    const call = callOf(other.url, { signal: controller.signal, isLeftToOthers: () => true });
+    expect(await createCallerWith()(call)).toMatchObject({ kind: "unknown", code: "aborted" });
+  });
+
+  it("ends with the signal before the message is under way", async () => {
+    const controller = new AbortController();
+    const server = await serve(() => controller.abort());
+    const outcome = await createCallerWith()(callOf(server.url, { signal: controller.signal }));
     expect(outcome).toMatchObject({ kind: "unknown", code: "aborted" });
+    expect(server.received).toHaveLength(1);
   });
 });
 

@@ -102,9 +102,9 @@ async function fillBeside({ workflows }: OpenedLedger, name: string): Promise<vo
   await workflows.workspace.write({ at, path: "b.txt", updatedAt, content: null });
   for (const key of ["answered", "open\u0000"]) {
     const request = { tenant: "acme", endpoint: `POST ${name}`, key };
-    const runId = nameWorkflowRun(key);
+    const subject = nameWorkflowRun(key);
     const leaseUntilMs = (NOW + 1_000) as EpochMs;
-    await workflows.requests.begin({ ...request, digest: "d", runId, now: NOW, leaseUntilMs });
+    await workflows.requests.begin({ ...request, digest: "d", subject, now: NOW, leaseUntilMs });
     if (key === "answered") await workflows.requests.finish(request, { status: 201, body: STORABLE_TEXT });
   }
   await workflows.owners.beat({ id: `owner-${name}` });

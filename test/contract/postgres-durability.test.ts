@@ -80,7 +80,7 @@ async function expireMemory(workflows: WorkflowStore): Promise<void> {
 
 async function changeRequests({ requests }: WorkflowStore): Promise<void> {
   const key = { tenant: "acme", endpoint: "POST /v1/runs", key: "k" };
-  const request = { ...key, digest: "d", runId: nameWorkflowRun("a"), now: NOW, leaseUntilMs: SOON };
+  const request = { ...key, digest: "d", subject: nameWorkflowRun("a"), now: NOW, leaseUntilMs: SOON };
   await requests.begin(request);
   await requests.lapse({ ...key, leaseUntilMs: SOON });
   await requests.begin({ ...request, now: SOON, leaseUntilMs: LATER_MS });

@@ -118,6 +118,10 @@ export function describeRunStore<Request extends Append>(
       await Promise.all(begun.map((request) => tested.store.append(request)));
       const listed = await Array.fromAsync(listRuns(tested.store, { order: "oldest" }));
       expect(listed.map(({ runId }) => runId)).toEqual(begun.map(({ runId }) => runId));
+      const unproven = await tested.store.listUnproven({ order: "oldest", limit: 1_001 });
+      expect(unproven).toEqual(listed);
+      const [first] = listed;
+      expect(first && (await tested.store.findUnproven(first.runId))).toEqual(first);
     });
   });
 }

@@ -2,7 +2,6 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readSchemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
 import type { RunKind } from "../../src/infra/ledger/stored-run.ts";
@@ -30,7 +29,7 @@ import {
 } from "./workflow-store-tested.ts";
 
 const KEY = { tenant: "acme", endpoint: "POST /v1/runs", key: "k" };
-const ASKED = { ...KEY, digest: "d", runId: "run-k" as CoordinationId, now: NOW, leaseUntilMs: SOON };
+const ASKED = { ...KEY, digest: "d", subject: "run-k", now: NOW, leaseUntilMs: SOON };
 
 function planOf(database: Database.Database, { source }: { readonly source: string }): string[] {
   return database
@@ -138,7 +137,7 @@ describe("workflow runs and coordinations in one ledger", () => {
       store.append(openRun("good").request),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
-    expect(results[2]).toMatchObject({ value: { kind: "new", runId: ASKED.runId } });
+    expect(results[2]).toMatchObject({ value: { kind: "new", subject: ASKED.subject } });
     expect(await readAll(store.workflows, whole.runId)).toEqual(whole.events);
     expect(await store.list({ limit: 9 })).toHaveLength(1);
     expect(await store.inspect()).toEqual([]);
@@ -162,10 +161,10 @@ describe("what resolved", () => {
     const { workflows, close } = await reopenLedger(copy);
     expect(await readAll(workflows, request.runId)).toEqual(request.events);
     expect(await workflows.memory.get(SCOPE, "m", { now: NOW })).toEqual(createMemoryEntry("m"));
-    const again = { ...ASKED, runId: "run-again" as CoordinationId };
+    const again = { ...ASKED, subject: "run-again" };
     expect(await workflows.requests.begin(again)).toEqual({ kind: "in_flight" });
     const begun = await workflows.requests.begin({ ...again, now: SOON, leaseUntilMs: timeAt(90_000) });
-    expect(begun).toEqual({ kind: "new", runId: ASKED.runId });
+    expect(begun).toEqual({ kind: "new", subject: ASKED.subject });
     await close();
   });
 });

@@ -8,6 +8,7 @@ import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts
 import { contentOf, openRun, runIdOf, spawnOf, type Author } from "../support/ledger-fixtures.ts";
 import { buildLedger, forge, verify } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger, createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { nameWorkflowRun } from "./workflow-store-tested.ts";
 
 const folder = createTempFolder();
 const intact = folder.file("intact.sqlite");
@@ -231,6 +232,54 @@ describe("damage beside the log", () => {
     await store.append({ ...openRun("new").request, contents });
     expect(await store.get(contents[0]!.ref.sha256)).toBe("task of a");
     await store.close();
+  });
+});
+
+describe("a run whose summary cannot be read", () => {
+  const workflowRunId = nameWorkflowRun("7");
+  const setSummary = (runId: string, summary: string): string =>
+    `update run set summary = ${summary} where run_id = '${runId}'`;
+
+  it.each([
+    ["is no JSON", runIdOf(2), "'{'"],
+    ["has an unknown status", runIdOf(2), "json_set(summary, '$.status', 'asleep')"],
+    ["is of another kind", runIdOf(2), "json_set(summary, '$.kind', 'workflow')"],
+    ["is no JSON", workflowRunId, "'{'"],
+    ["has an unknown status", workflowRunId, "json_set(summary, '$.status', 'asleep')"],
+    ["is no JSON, and a fork takes its events", nameWorkflowRun("0"), "'{'"],
+  ])("is told of where it %s (%s), and all else is proven", async (_, runId, summary) => {
+    const sound = await verify(intact);
+    const { problems, ...rest } = await verifyForged(setSummary(runId, summary));
+    expect(new Set(problems.map((problem) => `${problem.kind} ${String(problem.runId)}`))).toEqual(
+      new Set([`index_differs ${runId}`]),
+    );
+    expect(problems).toContainEqual(expect.objectContaining({ message: "the summary cannot be read" }));
+    expect(rest).toEqual({ ok: false, coordinations: sound.coordinations, events: sound.events });
+  });
+
+  it("hides no other damage", async () => {
+    const changeEvent = "update event set payload = '{}' where run_key = 1 and sequence = 10";
+    const { problems } = await verifyForged(`${setSummary(runIdOf(2), "'{'")}; ${changeEvent}`);
+    expect(problems).toContainEqual(
+      expect.objectContaining({ kind: "event_unreadable", runId: "co-1", sequence: 10 }),
+    );
+  });
+
+  it.each([runIdOf(2), workflowRunId])("hides no event that its log has too many (%s)", async (runId) => {
+    const { problems } = await verifyForged(
+      `${setSummary(runId, "'{'")};
+       insert into event (run_key, sequence, type, timestamp_ms, payload, hash)
+       select run_key, length, type, timestamp_ms, payload, zeroblob(32)
+       from event join run using (run_key) where run_id = '${runId}' and sequence = 0`,
+    );
+    expect(problems).toContainEqual(
+      expect.objectContaining({
+        kind: "event_forged",
+        runId,
+        message: expect.stringContaining("goes on behind") as string,
+      }),
+    );
+    expect(problems).not.toContainEqual(expect.objectContaining({ kind: "fold_failed" }));
   });
 });
 

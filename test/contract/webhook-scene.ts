@@ -158,6 +158,7 @@ function createNotice({
   return {
     noticeId: noticeId ?? "co-1:escalation-2:0",
     notice: 0,
+    chatSession: "agent:main:main" as ChannelNotice["chatSession"],
     signal: signal ?? new AbortController().signal,
     question: {
       questionId: "co-1:escalation-2",

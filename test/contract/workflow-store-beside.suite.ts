@@ -1,6 +1,6 @@
 /** Owns: the part of the conformance suite about what lies beside the logs: definitions, requests with a key. */
 import { expect, it } from "vitest";
-import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { KeyedRequest } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { timeAt, definitionOf, NOW, type Open } from "./workflow-store-tested.ts";
 
@@ -49,14 +49,14 @@ export function describeDefinitions(open: Open): void {
 const KEY = { tenant: "acme", endpoint: "POST /v1/runs", key: "key-1" };
 const ANSWER = { status: 201, body: '{"runId":"run-1"}' };
 
-function createKeyedRequest(runId: string, more: Partial<KeyedRequest> = {}): KeyedRequest {
+function createKeyedRequest(subject: string, more: Partial<KeyedRequest> = {}): KeyedRequest {
   const { now = NOW } = more;
   const leaseUntilMs = (now + 1_000) as EpochMs;
-  return { ...KEY, digest: "digest", runId: runId as CoordinationId, now, leaseUntilMs, ...more };
+  return { ...KEY, digest: "digest", subject, now, leaseUntilMs, ...more };
 }
 
-function matchBegun(runId: string): { readonly kind: "new"; readonly runId: string } {
-  return { kind: "new", runId };
+function matchBegun(subject: string): { readonly kind: "new"; readonly subject: string } {
+  return { kind: "new", subject };
 }
 
 export function describeRequests(open: Open): void {
@@ -126,12 +126,12 @@ function describeOneKey(open: Open): void {
 }
 
 function describeLeases(open: Open): void {
-  it("are taken over with the first run's id when their lease ends without an answer", async () => {
+  it("are taken over with the first subject when their lease ends without an answer", async () => {
     await using tested = await open();
     const { requests } = tested.store;
     await requests.begin(createKeyedRequest("run-1"));
-    const begin = (runId: string, ms: number) =>
-      requests.begin(createKeyedRequest(runId, { now: timeAt(ms) }));
+    const begin = (subject: string, ms: number) =>
+      requests.begin(createKeyedRequest(subject, { now: timeAt(ms) }));
     expect(await begin("run-2", 999)).toEqual({ kind: "in_flight" });
     expect(await begin("run-3", 1_000)).toEqual(matchBegun("run-1"));
     expect(await begin("run-4", 1_999)).toEqual({ kind: "in_flight" });

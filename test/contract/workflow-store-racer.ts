@@ -3,7 +3,6 @@
  * times, and takes the events of one fork with them, a portion at a time. Prints what it got.
  */
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
 import { FORK_PORTIONS, RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
 import {
@@ -32,7 +31,7 @@ for (const key of RACER_KEYS) {
     now: NOW,
     leaseUntilMs: SOON,
   };
-  const begun = await requests.begin({ ...request, runId: `run-${name}` as CoordinationId });
+  const begun = await requests.begin({ ...request, subject: `run-${name}` });
   if (begun.kind === "new") began.push(key);
 }
 const won: string[] = [];

@@ -295,7 +295,7 @@ function describeClose(open: Open): void {
       () => store.memory.list(SCOPE, { now: NOW, limit: 1 }),
       () => store.memory.get(SCOPE, "m", { now: NOW }),
       () => store.memory.deleteExpired(NOW, 1),
-      () => store.requests.begin({ ...key, digest: "d", runId, now: NOW, leaseUntilMs: SOON }),
+      () => store.requests.begin({ ...key, digest: "d", subject: runId, now: NOW, leaseUntilMs: SOON }),
       () => store.requests.finish(key, { status: 200, body: "{}" }),
       () => store.requests.release(key),
       () => store.requests.lapse({ ...key, leaseUntilMs: SOON }),

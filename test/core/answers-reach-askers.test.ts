@@ -12,28 +12,118 @@ import {
   spawnChild,
 } from "./gates-world.ts";
 import { createRetries, plan, PLAN_ID, scriptOf, step, submitTo } from "./planned-world.ts";
+import { logOver } from "./run-log-scene.ts";
 
 const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({}) };
 const ADA = { kind: "person", id: "ada" } as const;
 
-it.each(["timed out", "cancelled"])("no answer wakes an agent whose attempt is over: %s", async (end) => {
+/** A plan whose step asks people in its first attempt, and has a second one. */
+async function askInFirstAttempt() {
   const runner = createScriptedRunner(scriptOf({ a: ["work", "work"], z: ["work"] }));
   const steps = [step("a", { timeoutMs: 5_000, ...createRetries(1) }), step("z")];
   const run = await submitTo(createWorld({}, runner, GATES), plan(steps));
-  const session = run.ordersOf("a")[0]!.childSessionKey;
-  const question = { agentId: "main", kind: "approval", question: "May I delete it?" } as const;
-  const outcome = await run.coordinator.ask({ askedBy: session, ...question });
-  if (outcome.kind !== "asked") throw new Error("refused");
-  if (end === "cancelled")
-    await run.coordinator.cancel({ coordinationId: PLAN_ID, stepId: "a" as StepId, by: "operator" });
-  await run.advance(8_000);
-  expect(runner.cancelled).toContain("plan-1:a:1");
-  const { questionId } = outcome;
-  await run.coordinator.answer({ questionId, answer: "approve", by: ADA, through: "chat" });
+  const ask = async (attempt: number): Promise<string> => {
+    const askedBy = run.ordersOf("a")[attempt - 1]!.childSessionKey;
+    const question = { agentId: "main", kind: "approval", question: "May I delete it?" } as const;
+    const outcome = await run.coordinator.ask({ askedBy, ...question });
+    if (outcome.kind !== "asked") throw new Error("refused");
+    return outcome.questionId;
+  };
+  const answer = (questionId: string, text?: string) => {
+    const words = text === undefined ? { answer: "approve" as const } : { answer: "answer" as const, text };
+    return run.coordinator.answer({ questionId, ...words, by: ADA, through: "chat" });
+  };
+  const listTellings = () => runner.orders.filter(({ envelope }) => envelope.stepId.startsWith("answer:"));
+  return { runner, run, ask, answer, listTellings, questionId: await ask(1) };
+}
+
+it.each(["timed out", "cancelled"])(
+  "a question is withdrawn with the attempt that asked it, and an answer that comes later says so: %s",
+  async (end) => {
+    const { run, runner, answer, listTellings, questionId } = await askInFirstAttempt();
+    if (end === "cancelled")
+      await run.coordinator.cancel({ coordinationId: PLAN_ID, stepId: "a" as StepId, by: "operator" });
+    await run.advance(8_000);
+    expect(runner.cancelled).toContain("plan-1:a:1");
+    expect(run.events("escalation.closed").map(({ payload }) => payload)).toEqual([
+      { escalationId: "escalation-1", resolution: "cancelled" },
+    ]);
+    expect(await run.coordinator.outcome(questionId, 0)).toEqual({
+      kind: "closed",
+      resolution: "cancelled",
+      text: "It was withdrawn: nobody will answer.",
+    });
+    expect(await answer(questionId)).toMatchObject({
+      kind: "refused",
+      code: "QUESTION_CLOSED",
+      reason: "the question was withdrawn: nobody needs an answer any more",
+    });
+    await run.advance(3_000);
+    expect(listTellings()).toEqual([]);
+    expect(run.events("session.told")).toEqual([]);
+  },
+);
+
+it("the question of the next attempt is the only open one, and its agent is told the answer", async () => {
+  const { run, ask, answer, listTellings } = await askInFirstAttempt();
+  await run.advance(6_500);
+  const questionId = await ask(2);
+  const view = await run.coordinator.view(PLAN_ID);
+  const open = view!.escalations.filter(({ closed }) => !closed);
+  expect(open.map(({ escalationId }) => `${PLAN_ID}:${escalationId}`)).toEqual([questionId]);
+  expect(await answer(questionId)).toMatchObject({ kind: "accepted", resolution: "approved" });
+  await run.advance(2_000);
+  expect(listTellings().map(({ childSessionKey }) => childSessionKey)).toEqual([
+    run.ordersOf("a")[1]!.childSessionKey,
+  ]);
+});
+
+it("a question that an agent asks after its attempt is over is withdrawn, too", async () => {
+  const { run, ask } = await askInFirstAttempt();
+  await run.advance(6_500);
+  const late = run.coordinator.ask({
+    askedBy: run.ordersOf("a")[0]!.childSessionKey,
+    agentId: "main",
+    kind: "approval",
+    question: "Am I still needed?",
+  });
+  expect(await late).toMatchObject({ questionId: "plan-1:escalation-2" });
+  await run.advance(1_000);
+  expect(run.events("escalation.closed").map(({ payload }) => payload)).toEqual([
+    { escalationId: "escalation-1", resolution: "cancelled" },
+    { escalationId: "escalation-2", resolution: "cancelled" },
+  ]);
+  expect(await ask(2)).toBe("plan-1:escalation-3");
+});
+
+it("no answer wakes an agent whose attempt ends between the answer and its telling", async () => {
+  const { run, listTellings } = await askInFirstAttempt();
+  const about = { stepId: "a" as StepId, attempt: 1, via: "runner" } as const;
+  await run.coordinator.stop();
+  await logOver(run.world).submit(PLAN_ID, [
+    { type: "answerEscalation", escalationId: "escalation-1", answer: "approve", by: ADA, through: "chat" },
+    { type: "failStep", ...about, error: { code: "child_lost", message: "gone" }, cancelled: false },
+  ]);
+  await run.restart();
   await run.advance(3_000);
-  expect(runner.orders.filter(({ envelope }) => envelope.stepId.startsWith("answer:"))).toEqual([]);
+  expect(listTellings()).toEqual([]);
   expect(run.events("session.told").map(({ payload }) => payload.delivery)).toEqual(["not_delivered"]);
 });
+
+it.each(['{"id": 12345678901234567}', '{"text":"x"}', "[1.0]", '{ "a": 1, "a": 2 }', "Use staging."])(
+  "an agent is told what people wrote, as they wrote it: %s",
+  async (text) => {
+    const { run, answer, listTellings, questionId } = await askInFirstAttempt();
+    expect(await answer(questionId, text)).toMatchObject({ kind: "accepted", resolution: "answered" });
+    await run.advance(1_000);
+    const [message] = listTellings().map((order) => order.message);
+    expect(message).toMatch(/A person answered: ".*"$/u);
+    expect(JSON.parse(message!.slice(message!.lastIndexOf("answered: ") + 10))).toBe(text);
+    expect(await run.coordinator.outcome(questionId, 0)).toMatchObject({
+      text: "You were told the answer in this session.",
+    });
+  },
+);
 
 it("the result of an agent that asked and ended its turn at once counts once it has been told", async () => {
   const runner = createScriptedRunner(scriptOf({ a: ["work"] }));
@@ -102,6 +192,8 @@ async function startRevisedSpawn(beforeEnd?: (ask: () => Promise<string>) => Pro
   };
   await child.says("first");
   await beforeEnd?.(ask);
+  // A question that is asked in the very millisecond in which the next attempt begins could be of either.
+  await world.clock.advance(1);
   await child.ends();
   await world.clock.advance(5_000);
   expect(runner.orders.map(({ idempotencyKey }) => idempotencyKey)).toEqual(["co-1:step-1:2"]);

@@ -2,12 +2,12 @@
 import { linkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
 import { createShellCall, read, requireRefused, write, type ToolCall } from "./arbiter-calls.ts";
-import { openAskedScene } from "./arbiter-hooks-scene.ts";
+import { answerQuestion, openAskedScene } from "./arbiter-hooks-scene.ts";
 import {
   createHost,
   createRealSceneFiles,
@@ -97,6 +97,10 @@ describe("a command that nobody declared", () => {
     await scene.does(createShellCall(scene, b, () => scene.put("notes.md", "of b\n")));
     expect(scene.events("coordination.escalated")).toMatchObject([{ cause: "conflict", stepId: "step-2" }]);
     expect(scene.events("conflict.resolved")).toEqual([]);
+    const view = await scene.coordinator.view("co-1" as CoordinationId);
+    expect(view?.escalations).toMatchObject([{ cause: "conflict", overwritten: true }]);
+    await answerQuestion(scene, "approve");
+    expect(await scene.holders("notes.md")).toEqual(["co-1/step-2"]);
   });
 
   it("is looked after no more where the operator does not want it", async () => {
@@ -144,7 +148,9 @@ describe("two hard links", () => {
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(read(s, a, "notes.md"));
     expect(await s.does(write(s, a, { "notes.md": "of a\n" }))).toEqual({ kind: "granted" });
-    expect(requireRefused(await s.ask(write(s, b, { "same.md": "of b\n" }))).sentence).toContain("hardlink:");
+    expect(requireRefused(await s.ask(write(s, b, { "same.md": "of b\n" }))).sentence).toContain(
+      "same.md is held",
+    );
   });
 });
 

@@ -2,7 +2,9 @@
 import { linkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { requireRefused, write } from "./arbiter-calls.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { OWNER } from "../support/fake-clock-host.ts";
+import { edit, read, requireRefused, requireReview, write } from "./arbiter-calls.ts";
 import { createRealSceneFiles, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 /** The names lead to one file. */
@@ -10,6 +12,77 @@ function putLinked(s: Scene, [first, ...others]: readonly [string, ...string[]])
   s.put(first, "x\n");
   for (const name of others) linkSync(join(s.folder, first), join(s.folder, name));
 }
+
+const LINES = "one\n-\ntwo\n-\nthree\n";
+
+/** `a` has changed the first line of notes.md, which is also links.md; `b` read it by a name before. */
+async function openMergeScene(seenAs: "notes.md" | "links.md"): Promise<{ s: Scene; b: SessionKey }> {
+  const s = await openScene({ files: createRealSceneFiles(), conflicts: { strategy: "merge_if_safe" } });
+  s.put("notes.md", LINES);
+  linkSync(join(s.folder, "notes.md"), join(s.folder, "links.md"));
+  const [a, b] = [await s.child("a"), await s.child("b")];
+  await s.does(read(s, a, "notes.md"));
+  await s.does(read(s, b, seenAs));
+  await s.does(write(s, a, { "notes.md": LINES.replace("one", "ONE") }));
+  return { s, b };
+}
+
+describe("changes of several steps by one of the names", () => {
+  it("are merged as those of any other file", async () => {
+    const { s, b } = await openMergeScene("notes.md");
+    await using _ = s;
+    const answer = await s.does(write(s, b, { "notes.md": LINES.replace("three", "THREE") }));
+    expect(answer.kind).toBe("granted");
+    expect(s.text("links.md")).toBe("ONE\n-\ntwo\n-\nTHREE\n");
+    expect(s.events("conflict.resolved").map(({ because }) => because)).toEqual(["merged", "merged"]);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1", "co-1/step-2"]);
+    expect(s.events("claim.released")).toEqual([]);
+  });
+
+  it("are merged also where one call makes two of them", async () => {
+    const { s, b } = await openMergeScene("notes.md");
+    await using _ = s;
+    const edits = [edit(s, b, ["notes.md", "three", "THREE"]), edit(s, b, ["notes.md", "THREE", "3"])];
+    const answers = [];
+    for (const call of edits) answers.push(await s.ask(call));
+    expect(answers.map(({ kind }) => kind)).toEqual(["granted", "granted"]);
+    for (const [index, call] of edits.entries()) await s.runs(call, answers[index] ?? { kind: "free" });
+    expect(s.text("links.md")).toBe("ONE\n-\ntwo\n-\n3\n");
+  });
+
+  it("are merged after a look at the name where the holder changed it by another one first", async () => {
+    await using s = await openScene({
+      files: createRealSceneFiles(),
+      conflicts: { strategy: "merge_if_safe" },
+    });
+    s.put("notes.md", LINES);
+    linkSync(join(s.folder, "notes.md"), join(s.folder, "links.md"));
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(read(s, b, "links.md"));
+    const one = LINES.replace("one", "ONE");
+    await s.does(write(s, a, { "links.md": one }));
+    const both = one.replace("two", "TWO");
+    await s.does(write(s, a, { "notes.md": both }));
+    const mine = { "notes.md": LINES.replace("three", "THREE") };
+    expect(requireRefused(await s.does(write(s, b, mine))).sentence).toContain("(no-base). Read it again");
+    expect(s.text("notes.md")).toBe(both);
+    await s.does(read(s, b, "notes.md"));
+    expect((await s.does(write(s, b, { "notes.md": both.replace("three", "THREE") }))).kind).toBe("granted");
+    expect(s.text("notes.md")).toBe(both.replace("three", "THREE"));
+  });
+
+  it("are for people where the holder has the file by another name", async () => {
+    const { s, b } = await openMergeScene("links.md");
+    await using _ = s;
+    const answer = await s.ask(write(s, b, { "links.md": LINES.replace("three", "THREE") }));
+    expect(requireRefused(answer).sentence).toContain(
+      `a person must decide who may change ${s.folder}/links.md`,
+    );
+    expect(s.text("notes.md")).toBe(LINES.replace("one", "ONE"));
+    const { title, description } = requireReview(await s.ask(write(s, OWNER, { "links.md": "o" })));
+    expect(`${title} ${description}`).not.toContain("hardlink:");
+  });
+});
 
 describe("a child whose step has ended", () => {
   it("is refused a file that others hold by another of its names", async () => {

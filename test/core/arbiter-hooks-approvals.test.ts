@@ -2,7 +2,14 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { PluginHooks } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
-import { read, requireRefused, write } from "./arbiter-calls.ts";
+import {
+  createNamedCall,
+  createOutputCall,
+  read,
+  requireRefused,
+  write,
+  type ToolCall,
+} from "./arbiter-calls.ts";
 import {
   answersOf,
   openAskedScene,
@@ -48,6 +55,38 @@ describe("what people approved", () => {
     expect(answer.kind).toBe("granted");
     expect((await s.ask(write(s, other, { "notes.md": "2" }))).kind).toBe("refused");
     await s.runs(first, answer);
+  });
+
+  it("goes through once, also where nobody can see what it changed, and again only where it failed", async () => {
+    const s = await openAskedScene();
+    await using _ = s;
+    await s.plan([{ stepId: "owner", resources: ["queue:mail"] }, { stepId: "other" }]);
+    const send = (): ToolCall => createNamedCall(s, s.sessionOf("other"), "queue:mail");
+    requireRefused(await s.ask(send()));
+    await answerQuestion(s, "approve", "plan-1:escalation-1");
+    const failed = send();
+    expect((await s.ask(failed)).kind).toBe("granted");
+    await s.coordinator.arbiter.callEnded(failed.callKey, { hasFailed: true });
+    expect((await s.does(send())).kind).toBe("granted");
+    expect(requireRefused(await s.ask(send())).sentence).toContain("plan-1:escalation-2");
+    expect(s.events("resource.changed")).toMatchObject([
+      { stepId: "other", resource: "queue:mail", version: "unknown" },
+    ]);
+  });
+
+  it("goes through once for a folder, and stands in nobody's way then", async () => {
+    const s = await openAskedScene({ conflicts: { highRisk: ["dist"] } });
+    await using _ = s;
+    s.put("dist/old.js", "old");
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(createOutputCall(s, a, "dist"));
+    await s.clock.advance(1_000);
+    requireRefused(await s.ask(createOutputCall(s, b, "dist")));
+    await answerQuestion(s, "approve");
+    expect((await s.does(createOutputCall(s, b, "dist"))).kind).toBe("granted");
+    expect(s.events("resource.changed")).toMatchObject([{ stepId: "step-2", version: "unknown" }]);
+    await s.ends(b);
+    expect((await s.does(createOutputCall(s, a, "dist"))).kind).toBe("granted");
   });
 
   it("can be tried again where the call changed nothing", async () => {

@@ -59,7 +59,7 @@ describe("calls under way", () => {
       expect(underWay.ofOthers(nameSession("b"), resource, timeAt(1))?.callKey).toBe("a");
     expect(underWay.ofOthers(nameSession("b"), "file:/src/libs", timeAt(1))).toBeUndefined();
     expect(underWay.ofOthers(nameSession("a"), "file:/src/lib", timeAt(1))).toBeUndefined();
-    expect(underWay.ofOwn(nameSession("a"), "file:/src/lib", timeAt(1))?.text).toBe("a");
+    expect(underWay.listOwn(nameSession("a"), "file:/src/lib", timeAt(1))).toMatchObject([{ text: "a" }]);
   });
 
   it("are taken once, are in the way until they are over, and then wake who waits, once", () => {
@@ -97,7 +97,7 @@ describe("calls under way", () => {
     expect(underWay.begin(call("a", "file:/a"))).toEqual(END);
     expect(underWay.hasEnded("a")).toBe(false);
     expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))).toBeUndefined();
-    expect(underWay.ofOwn(nameSession("a"), "file:/a", timeAt(1))).toBeUndefined();
+    expect(underWay.listOwn(nameSession("a"), "file:/a", timeAt(1))).toEqual([]);
     expect(underWay.begin(call("a", "file:/a"))).toBeUndefined();
     expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))?.callKey).toBe("a");
   });
@@ -145,7 +145,7 @@ describe("calls under way", () => {
     underWay.begin(call("a", "file:/a"));
     const hour = timeAt(60 * 60_000);
     expect(underWay.ofOthers(nameSession("b"), "file:/a", hour)).toBeUndefined();
-    expect(underWay.ofOwn(nameSession("a"), "file:/a", hour)).toBeUndefined();
+    expect(underWay.listOwn(nameSession("a"), "file:/a", hour)).toEqual([]);
     for (let index = 0; index < 10_000; index += 1) underWay.begin(call(`n${index}`, "file:/n"));
     expect(underWay.take("a", END)).toBeUndefined();
     expect(underWay.take("n9999", END)).toBeDefined();

@@ -65,6 +65,65 @@ describe("what a session knows of a file", () => {
     expect(s.text("notes.md")).toBe("ONE\n-\nTWO\n-\nTHREE\n");
   });
 
+  it("is what it wrote, not what was merged into that, also after a shell command of its own", async () => {
+    await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
+    s.put("notes.md", LINES);
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(write(s, b, { "notes.md": LINES.replace("one", "ONE") }));
+    await s.ends(b);
+    await s.clock.advance(1_000);
+    const mine = LINES.replace("three", "THREE");
+    await s.does(write(s, a, { "notes.md": mine }));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, a));
+    expect((await s.does(write(s, a, { "notes.md": mine.replace("two", "TWO") }))).kind).toBe("granted");
+    expect(s.text("notes.md")).toBe("ONE\n-\nTWO\n-\nTHREE\n");
+  });
+
+  it("is what the tool read shows it, not a command, and a refusal says so", async () => {
+    await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
+    s.put("notes.md", LINES);
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, b, { "notes.md": LINES.replace("one", "ONE") }));
+    await s.ends(b);
+    await s.does(write(s, a, { "notes.md": LINES.replace("three", "THREE") }));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, a));
+    const again = { "notes.md": LINES.replace("one", "1").replace("three", "THREE") };
+    expect(requireRefused(await s.ask(write(s, a, again))).sentence).toContain(
+      "(overlapping-changes). Read it again with the tool read, not by a command,",
+    );
+    await s.does(read(s, a, "notes.md"));
+    expect((await s.does(write(s, a, again))).kind).toBe("granted");
+  });
+
+  it("is what its own command made of the file that it edited a part of then", async () => {
+    await using s = await openScene();
+    s.put("notes.md", "one\ntwo\n");
+    const a = await s.child("a");
+    await s.does(read(s, a, "notes.md"));
+    await s.clock.advance(1_000);
+    await s.does(createShellCall(s, a, () => s.put("notes.md", "ONE\ntwo\n")));
+    expect((await s.does(edit(s, a, ["notes.md", "two", "TWO"]))).kind).toBe("granted");
+    expect((await s.does(write(s, a, { "notes.md": "ONE\nTWO\nTHREE\n" }))).kind).toBe("granted");
+  });
+
+  it("is what it wrote where a read of the same message was ruled on before and ended after", async () => {
+    await using s = await openScene();
+    s.put("notes.md", "v0\n");
+    const a = await s.child("a");
+    await s.does(read(s, a, "notes.md"));
+    const [change, look] = [write(s, a, { "notes.md": "v1\n" }), read(s, a, "notes.md")];
+    const answers = [await s.ask(change), await s.ask(look)] as const;
+    await s.runs(change, answers[0]);
+    await s.runs(look, answers[1]);
+    expect(await s.does(write(s, a, { "notes.md": "v2\n" }))).toEqual({ kind: "granted" });
+    expect(s.events("conflict.detected")).toEqual([]);
+  });
+
   it("is what it wrote also by several edits of one message, the first of which was merged", async () => {
     await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
     s.put("notes.md", LINES);

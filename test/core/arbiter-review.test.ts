@@ -59,6 +59,39 @@ describe("a call that people are asked about", () => {
     expect((await s.does(write(s, a, { "notes.md": "a2" }))).kind).toBe("granted");
   });
 
+  it("has changed nothing where it fails, whatever others changed while people thought", async () => {
+    const { s, a, call, review } = await openReviewScene();
+    await using _ = s;
+    await s.does(read(s, OWNER, "notes.md"));
+    await s.does(write(s, a, { "notes.md": "more of a" }));
+    await review.settle("approved");
+    await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    expect(s.events("resource.changed").map(({ stepId }) => stepId)).toEqual(["step-1", "step-1"]);
+    await s.ends(a);
+    const { description } = requireReview(await s.ask(write(s, OWNER, { "notes.md": "o" })));
+    expect(description).toContain("notes.md: also wanted by step-1");
+  });
+
+  it("is recorded with what it changed, also where the host has run it before the approval is on disk", async () => {
+    const { s, a, call, review } = await openReviewScene();
+    await using _ = s;
+    await s.does(write(s, a, { "notes.md": "more of a" }));
+    const settled = review.settle("approved");
+    await s.runs(call, { kind: "granted" });
+    await settled;
+    expect(s.events("resource.changed").at(-1)).toMatchObject({ stepId: "@owner", token: 2 });
+  });
+
+  it("takes nothing from the holder where it was cancelled before they approved", async () => {
+    const { s, call, review } = await openReviewScene();
+    await using _ = s;
+    await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    await review.settle("approved");
+    expect(answersOf(s)).toEqual(["withdrawn"]);
+    expect(s.events("claim.released")).toEqual([]);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
+  });
+
   it("is asked about and recorded anew when it is made again after they denied", async () => {
     const { s, call, review } = await openReviewScene();
     await using _ = s;

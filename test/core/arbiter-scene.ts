@@ -12,6 +12,7 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { ArbitrationDependencies } from "../../src/agents/coordination/runtime/arbiter/arbiter-dependencies.ts";
+import type { GateDependencies } from "../../src/agents/coordination/runtime/environment/gate-dependencies.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
@@ -87,7 +88,7 @@ export interface Process {
   readonly settings?: Partial<Settings>;
   /** Tells the coordinations of several processes apart. */
   readonly name?: string;
-  readonly dependencies?: Partial<ArbitrationDependencies>;
+  readonly dependencies?: Partial<ArbitrationDependencies & GateDependencies>;
 }
 
 export function startCoordinator(process: Process): Coordinator {
@@ -121,7 +122,7 @@ export interface SceneOptions {
   readonly conflicts?: Partial<ConflictsConfig>;
   readonly settings?: Partial<Settings>;
   readonly files?: SceneFiles;
-  readonly dependencies?: Partial<ArbitrationDependencies>;
+  readonly dependencies?: Partial<ArbitrationDependencies & GateDependencies>;
   /** Acts of the steps of plans; absent: they work. */
   readonly script?: Script;
   /** Spoils the store. */

@@ -91,7 +91,7 @@ describe("the sentence for a refused call", () => {
   it("says to read again what others have changed, and who they are", () => {
     const changed = createContestant("step-2", { changedAtMs: SINCE });
     expect(describeSentence({ against: [changed], cause: "stale_base" }, "c-1")).toMatch(
-      /notes\.md was changed by step-2.* since you read it; your change would undo that\. Read it again and make your change to what it is now \(conflict c-1\)\.$/u,
+      /notes\.md was changed by step-2.* since you read it; your change would undo that\. Read it again with the tool read, not by a command, and make your change to what it is now \(conflict c-1\)\.$/u,
     );
     const outside = createContestant("@outside", { changedAtMs: SINCE, claimedSequence: 0 });
     expect(describeSentence({ against: [outside], cause: "stale_base" })).toContain(

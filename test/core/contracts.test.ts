@@ -93,6 +93,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   ],
   "conflict.resolved": ["winner", "winnerCoordinationId", "rule"],
   "budget.reached": ["agentId"],
+  "budget.lent": ["budget.spawns", "budget.tokens", "budget.costMicroUsd"],
   "coordination.escalated": [
     ...["stepId", "confidence", "confidence.measured", "confidence.of", "answers", "askedBy"],
     "askedOf",
@@ -241,7 +242,7 @@ describe("the set of contracts", () => {
       "worktree.removed",
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
       "privilege.refused",
-      ...["usage.recorded", "budget.reached"],
+      ...["usage.recorded", "budget.reached", "budget.lent"],
     ];
     expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...ownProblems].toSorted());
     expect(QM2_EVENT_TYPES).toHaveLength(10);

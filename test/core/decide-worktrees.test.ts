@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { AskAboutMerge, Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type {
+  AskAboutMerge,
+  Command,
+  FinishMerge,
+} from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   admit,
@@ -34,7 +38,7 @@ const beginMerge = (attempt = 1): Command => ({
   ...attemptOf(attempt),
   files: [{ path: "/repo/a.txt", before: "1", after: "2" }],
 });
-const finishMerge = (...names: readonly string[]): Command => ({
+const finishMerge = (...names: readonly string[]): FinishMerge => ({
   type: "finishMerge",
   ...attemptOf(),
   changed: names.map((name) => ({ resource: `file:/repo/${name}`, version: `sha256:${name}` })),
@@ -50,10 +54,11 @@ const removeWorktree = (attempt = 1): Command => ({
   outcome: "left",
 });
 const QUESTION = createContentRef("question");
-const askAboutMerge = (): AskAboutMerge => ({
+const askAboutMerge = (...names: readonly string[]): AskAboutMerge => ({
   type: "askAboutMerge",
   ...attemptOf(),
   files: [{ path: "/repo/a.txt", because: "both_changed" }],
+  changed: finishMerge(...names).changed,
   question: QUESTION,
 });
 
@@ -199,6 +204,13 @@ describe("W3: what cannot be merged", () => {
     expect([scene.status("a"), scene.plans()]).toEqual(["held", []]);
   });
 
+  it("is recorded with what was written before it turned out, also where nobody is asked", () => {
+    const changed = "worktree.conflicted resource.changed resource.changed";
+    const half = askAboutMerge("b.txt", "c.txt");
+    expect(openHeld().then(beginMerge()).says(half)).toBe(`${changed} coordination.escalated`);
+    expect(openHeld().then(beginMerge(), cancel("a")).says(half)).toBe(`${changed} step.failed`);
+  });
+
   it("counts once people have looked after it, without another merge", () => {
     const scene = openHeld().then(askAboutMerge());
     expect(scene.says(answer())).toBe("escalation.answered escalation.closed step.completed");
@@ -306,7 +318,7 @@ describe("a result in a worktree", () => {
     scene.then(finish("a", 2, second), beginMerge(2), {
       ...finishMerge(),
       attempt: 2,
-    } as Command);
+    });
     expect(scene.last("step.completed").payload).toEqual({
       stepId: "a",
       attempt: 2,

@@ -68,6 +68,7 @@ describe("a spawn of a model", () => {
       expect(scene.effects()).toEqual([
         { kind: "stopObserved", effectId: "co-1:step-1:1:stop", stepId: "step-1", attempt: 1 },
       ]);
+      expect(planRecovery(scene.state, timeAt(scene.nowMs))).toContainEqual(scene.effects()[0]);
       expect(findNextDeadline(scene.state)).toBe(timeAt(scene.nowMs));
     }
   });

@@ -34,6 +34,7 @@ const askAboutMerge: Command = {
   stepId: STEP,
   attempt: 1,
   files: [{ path: "/repo/a.txt", because: "both_changed" }],
+  changed: [],
   question: { sha256: "0".repeat(64), bytes: 1 },
 };
 

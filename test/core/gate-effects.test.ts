@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   findNextDeadline,
   planDispatch,
@@ -20,9 +21,25 @@ import {
   recordTold,
   ruleVerdict,
 } from "./gates-scene.ts";
-import { admit, cancel, expire, openPlan, planStep, planScene, type PlanScene } from "./planned-scene.ts";
-import { timeAt, complete, OPEN } from "./scene.ts";
+import {
+  admit,
+  beginSteps,
+  cancel,
+  dispatch,
+  expire,
+  failStep,
+  HITL,
+  nameSessionOfAttempt,
+  openPlan,
+  planStep,
+  planScene,
+  runOut,
+  startStep,
+  type PlanScene,
+} from "./planned-scene.ts";
+import { timeAt, complete, fail, OPEN } from "./scene.ts";
 
+const TEST = { check: "test" } as const;
 const notify = [
   { channel: "chat", afterMs: 0 },
   { channel: "cli", afterMs: 0 },
@@ -132,10 +149,7 @@ describe("checks of a held result", () => {
 
   it("of another attempt have another id", () => {
     const scene = createHeldSpawn(CHECKING_TWICE);
-    scene.then(
-      ruleVerdict(scene, "step-1", "revise"),
-      ruleVerdict(scene, "step-1", "pass", { check: "test" }),
-    );
+    scene.then(ruleVerdict(scene, "step-1", "revise"), ruleVerdict(scene, "step-1", "pass", TEST));
     expect(scene.plans()).toEqual(["runStep step-1 2"]);
   });
 
@@ -173,6 +187,60 @@ describe("a deadline of a question", () => {
   it("of what was cancelled is not waited for", () => {
     const scene = createSpawnedScene(DOUBTING).then(ask(), complete(1), cancel());
     expect(findNextDeadline(scene.state)).toBeLessThanOrEqual(timeAt(scene.nowMs + 3_000));
+  });
+});
+
+describe("a question of an agent whose attempt is over", () => {
+  const createAsking = (retryBudget = 0): PlanScene =>
+    planScene(
+      openPlan({ steps: 2, ...HITL }),
+      admit(planStep("a", { retryBudget }), planStep("b")),
+      ...beginSteps("a"),
+      ask({ askedBy: nameSessionOfAttempt("a"), stepId: "a" as StepId }),
+    );
+  const isWithdrawn = (scene: PlanScene): boolean =>
+    scene
+      .effects()
+      .some((effect) => effect.kind === "expireQuestion" && effect.escalationId === "escalation-1");
+
+  it.each([
+    ["failed, and is tried again", createAsking(1).then(failStep("a"))],
+    ["ran out of time, and waits for people", createAsking().then(runOut("a"))],
+    [
+      "failed, and the next one is at work",
+      createAsking(1).then(failStep("a"), dispatch("a", 2), startStep("a", 2)),
+    ],
+    ["was cancelled", createAsking().then(cancel("a"), failStep("a", 1, "child_cancelled"))],
+  ])("is withdrawn at once: %s", (_, scene) => {
+    expect(isWithdrawn(scene)).toBe(true);
+    expect(findNextDeadline(scene.state)).toBeLessThanOrEqual(timeAt(scene.nowMs));
+    expect(scene.says(expire())).toBe("escalation.closed");
+    expect(findQuestion(scene).closed).toEqual({ escalationId: "escalation-1", resolution: "cancelled" });
+    expect(scene.open.tellings.size).toBe(0);
+    expect(scene.says(expire())).toBe("replay");
+  });
+
+  it("is one of its parent, too, which then hears nothing of it", () => {
+    const scene = planScene(openPlan({ steps: 1 }), admit(planStep("a")), ...beginSteps("a"));
+    scene.then(ask({ askedBy: nameSessionOfAttempt("a"), askedOf: "agent:main:main" as never }));
+    expect(scene.plans()).toContain("tellSession");
+    scene.then(failStep("a"), expire());
+    expect(scene.plans()).not.toContain("tellSession");
+  });
+
+  it("stays open while its agent is at work, or its result goes back to it", () => {
+    const scene = createAsking();
+    expect(isWithdrawn(scene)).toBe(false);
+    expect(scene.says(expire())).toBe("NOT_READY");
+    const revised = createHeldSpawn(CHECKING_TWICE).then(ask());
+    revised.then(ruleVerdict(revised, "step-1", "revise"), ruleVerdict(revised, "step-1", "pass", TEST));
+    expect(isWithdrawn(revised)).toBe(false);
+  });
+
+  it("of a spawn stays open after its end, because its session goes on, but not where people cancelled it", () => {
+    const createSpawn = () => createSpawnedScene(DOUBTING).then(ask());
+    expect(isWithdrawn(createSpawn().then(fail(1)))).toBe(false);
+    expect(isWithdrawn(createSpawn().then(cancel("step-1"), fail(1, "child_cancelled")))).toBe(true);
   });
 });
 

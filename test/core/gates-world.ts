@@ -102,13 +102,18 @@ export interface SpawnedChild {
 }
 
 /** A model's own spawn that the host has made a child for. */
-export async function spawnChild(world: World, coordinator: Coordinator, task = "t"): Promise<SpawnedChild> {
-  const admission = await coordinator.admitSpawn(spawnOf({ task }));
+export async function spawnChild(
+  world: World,
+  coordinator: Coordinator,
+  task = "t",
+  source = OWNER,
+): Promise<SpawnedChild> {
+  const admission = await coordinator.admitSpawn(spawnOf({ task, source }));
   if (admission.kind === "refused") throw new Error(admission.reason);
   const { coordinationId, stepId } = admission.envelope;
-  const child = world.host.spawn(spawnOf({ task }));
+  const child = world.host.spawn(spawnOf({ task, source }));
   const { childSessionKey: session, childRunId } = child;
-  const claim = { coordinationId, stepId, sourceSession: OWNER, toolCallId: task };
+  const claim = { coordinationId, stepId, sourceSession: source, toolCallId: task };
   await coordinator.confirmSpawn(claim, { childSessionKey: session, childRunId });
   return {
     session,

@@ -13,6 +13,8 @@ import {
   type PlanRun,
 } from "./planned-world.ts";
 import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
+import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import { readTree, type TreeNode } from "../../src/plugins/reports/tree.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 
 /** The child of the newest attempt of a step submits a plan. */
@@ -108,6 +110,60 @@ describe("the budget of a plan", () => {
     await run.advance(120_000);
     expect(listUsages(run, "a")).toEqual([{ spawns: 2, tokens: 90, costMicroUsd: 0 }]);
     expect(run.ordersOf("a")).toHaveLength(1);
+    await run.close();
+  });
+});
+
+describe("the tree of a plan", () => {
+  const readTreeOf = async (run: PlanRun) =>
+    readTree(run.world.ledger.open(run.world.clock), await run.view(), run.world.clock.now());
+
+  const listUses = (node: TreeNode | undefined): unknown[] =>
+    (node?.children ?? [])
+      .filter(({ stepId }) => stepId !== DELIVERY_STEP_ID)
+      .map(({ stepId, usage }) => [stepId, usage?.tokens]);
+
+  it("has every plan of a step, and what all of them used", async () => {
+    const run = await runPlan(
+      { a: ["work"], n: [endUsing(100)], m: [endUsing(50)], o: ["work"] },
+      plan([step("a")]),
+    );
+    await submitNested(run, "plan-2", [step("n")]);
+    await submitNested(run, "plan-3", [step("m")]);
+    const { usage: usageSoFar } = await readTreeOf(run);
+    expect(usageSoFar.tokens).toBe(150);
+    await submitNested(run, "plan-4", [step("o")]);
+    run.world.plans.end("o", endUsing(0));
+    await run.advance(5_000);
+    run.world.plans.end("a", endUsing(10));
+    await run.advance(5_000);
+    const { usage, tree } = await readTreeOf(run);
+    expect(usage).toEqual((await run.view()).usage);
+    expect(usage.tokens).toBe(160);
+    expect(tree.children[0]).toMatchObject({ stepId: "a", planId: "plan-4", usage: { tokens: 10 } });
+    expect(listUses(tree.children[0])).toEqual([
+      ["n", 100],
+      ["m", 50],
+      ["o", undefined],
+    ]);
+    await run.close();
+  });
+
+  it("has the plans of attempts that failed", async () => {
+    const run = await runPlan(
+      { a: ["work", "work"], n: [endUsing(90)], m: [endUsing(5)] },
+      plan([step("a", createRetries(1))]),
+    );
+    await submitNested(run, "plan-2", [step("n")]);
+    run.world.plans.end("a", endFailing());
+    await run.advance(5_000);
+    await submitNested(run, "plan-3", [step("m")]);
+    const { usage, tree } = await readTreeOf(run);
+    expect(usage.tokens).toBe(95);
+    expect(listUses(tree.children[0])).toEqual([
+      ["n", 90],
+      ["m", 5],
+    ]);
     await run.close();
   });
 });

@@ -4,6 +4,8 @@ import { NOTICE_TURN_MS } from "../../src/agents/coordination/dispatch/effects/g
 import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
 import { createWorld, SETTINGS, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
+import { createShellCall, write } from "./arbiter-calls.ts";
+import { openAskedScene } from "./arbiter-hooks-scene.ts";
 import {
   createEscalationsWith,
   listEvents,
@@ -260,6 +262,8 @@ describe("a question that is told", () => {
       "deadline",
       "budget",
       "agent",
+      "mismatch",
+      "merge",
     ] as const;
     const titles = causes.flatMap((cause) => [
       titleOf({ cause, stepId: "a" as never, confidence: undefined }),
@@ -268,5 +272,21 @@ describe("a question that is told", () => {
     ]);
     for (const title of titles) expect(title).toMatch(/^[A-Z][^\n]+[.?]$/u);
     expect(titleOf({ cause: "verifier", stepId: "a" as never, confidence: undefined })).toContain("step a");
+  });
+
+  it("says of a conflict whether the write is still to happen, or a command has made it already", async () => {
+    const { channel, notices } = createScriptedChannel();
+    const s = await openAskedScene({ dependencies: { channelOf: () => channel } });
+    await using _ = s;
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const name of ["1.md", "2.md"]) await s.does(write(s, a, { [name]: "of a\n" }));
+    await s.clock.advance(1);
+    await s.ask(write(s, b, { "1.md": "of b\n" }));
+    await s.does(createShellCall(s, b, () => s.put("2.md", "of b\n")));
+    await s.clock.advance(SETTINGS.sweepMs);
+    expect(notices.map(({ question }) => question.title)).toEqual([
+      "A write of step step-2 is contested. Let it happen?",
+      "A command of step step-2 has overwritten a file that somebody else holds. Give the file to step step-2?",
+    ]);
   });
 });

@@ -7,6 +7,9 @@ import type { Gate } from "../../src/agents/coordination/contracts/verification.
 import { explainRefusedRun } from "../../src/agents/coordination/dispatch/observe-child.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { isEverythingWithheld } from "../../src/agents/coordination/ledger/withheld-words.ts";
+import { questionOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import {
   acknowledge,
   complete,
@@ -215,6 +218,22 @@ describe("the result of a child that does not run as it was asked", () => {
     expect(scene.log.find(({ type }) => type === "coordination.escalated")?.payload).toMatchObject({
       cause: "mismatch",
       stepId: "step-1",
+    });
+  });
+
+  it("is said to be that also where people are asked about its confidence", async () => {
+    const gate: Gate = { ...HOLDING, requireConfidence: true };
+    const scene = openRunning({ requested: ASKED, gate });
+    scene.when(observe(SMALL));
+    scene.when(complete(1));
+    const { state } = scene;
+    const [question] = state.kind === "open" ? state.escalations.values() : [];
+    if (state.kind !== "open" || !question) throw new Error("people were not asked");
+    const content = createMemoryLedger().open(createFakeClock());
+    expect(await questionOf({ content }, state, question)).toMatchObject({
+      cause: "confidence",
+      title:
+        "The agent is not sure of the result of step step-1. Let it count? Its agent did not run as it was asked.",
     });
   });
 

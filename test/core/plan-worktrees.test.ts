@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { createFakeWorktrees, type FakeWorktrees } from "../support/fake-worktrees.ts";
@@ -223,6 +224,44 @@ describe("what cannot be merged", () => {
     await run.close();
   });
 
+  it("is a file that cannot be written: what was written before it stays, and is recorded as changed", async () => {
+    const worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" });
+    const write = worktrees.write.bind(worktrees);
+    worktrees.write = (worktree, file) =>
+      file.path === "b.txt" ? Promise.resolve("not_writable") : write(worktree, file);
+    const work = { a: { "a.txt": "new\n", "b.txt": "new\n" } };
+    const run = await runIsolated(work, plan([createIsolated("a")]), { worktrees });
+    expect(run.events("worktree.conflicted")[0]?.payload.files).toEqual([
+      { path: "b.txt", because: "not_writable" },
+    ]);
+    expect(Object.fromEntries(worktrees.folder)).toEqual({ "a.txt": "new\n", "b.txt": "b\n" });
+    const changes = run.events("resource.changed").map(({ payload }) => payload);
+    expect(changes).toMatchObject([{ stepId: "a", resource: "file:/nowhere/a.txt", tool: "worktree merge" }]);
+    await run.close();
+    const replayed = await replayCoordination(run.world.ledger.open(run.world.clock), PLAN_ID);
+    expect(replayed.difference).toBeUndefined();
+  });
+
+  it("may be written in part where the merge was cut off and the worktree cannot be read then", async () => {
+    const worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" });
+    const write = worktrees.write.bind(worktrees);
+    worktrees.write = async (worktree, file) => {
+      if (file.path === "b.txt") throw new Error("the process is gone");
+      return write(worktree, file);
+    };
+    const work = { a: { "a.txt": "new\n", "b.txt": "new\n" } };
+    const run = await runIsolated(work, plan([createIsolated("a")]), { worktrees });
+    expect(Object.fromEntries(worktrees.folder)).toEqual({ "a.txt": "new\n", "b.txt": "b\n" });
+    await run.restart(() => {
+      worktrees.compare = () => Promise.resolve({ kind: "failed", message: "the disk is gone" });
+    });
+    await run.advance(10_000);
+    const question = run.events("coordination.escalated")[0]?.payload.question;
+    const words = JSON.stringify(run.world.ledger.contents.get(question?.sha256 ?? ""));
+    expect(words).toContain("the disk is gone. Some of it may be written there already.");
+    await run.coordinator.stop();
+  });
+
   it("fails the attempt where the worktree cannot be read", async () => {
     const worktrees = createFakeWorktrees({});
     worktrees.compare = () => Promise.resolve({ kind: "failed", message: "the disk is gone" });
@@ -256,7 +295,7 @@ describe("a ledger that fails when a merge is recorded", () => {
         },
       }));
     const run = await submitTo({ ...world, start: startFailing }, plan([createIsolated("a")]));
-    await run.advance(60_000);
+    await run.advance(240_000);
     expect(failures).toBe(3);
     expect(await run.fates()).toMatchObject({ a: "completed" });
     expect(worktrees.folder.get("a.txt")).toBe("new\n");

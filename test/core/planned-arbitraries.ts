@@ -33,7 +33,9 @@ import {
   dispatch,
   finish,
   failStep,
+  giveBack,
   judge,
+  lend,
   openPlan,
   planStep,
   report,
@@ -242,6 +244,14 @@ const hostile: fc.Arbitrary<Command> = fc.oneof(
   names.map((name) => retry(name)),
   names.map((name) => cancel(name)),
   createStrayMoves(names, attempts),
+  fc
+    .tuple(names, attempts, budgets, fc.constantFrom("inside", "later"))
+    .map(([name, attempt, { spawns, tokens }, to]) =>
+      lend(name, attempt, { to: to as CoordinationId, budget: { spawns, tokens } }),
+    ),
+  fc
+    .tuple(names, attempts, fc.nat({ max: 3 }))
+    .map(([name, attempt, spawns]) => giveBack(name, attempt, { budget: { spawns } })),
   fc.constantFrom(TRIP, SETTLE_PLAN, retry(), retry()),
   fc
     .tuple(names, fc.integer({ min: 1, max: 3 }), createRarely(gates, 1))

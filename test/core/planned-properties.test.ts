@@ -296,7 +296,7 @@ describe("for every state of a plan, what is planned", () => {
       ...["step.reported", "step.outcome_refused", "step.skipped", "step.retry_granted"],
       ...["step.child_stopped", "coordination.cancel_requested", "coordination.escalated"],
       ...["result.withheld", "result.held", "result.verified", "verification.failed", "result.revised"],
-      ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
+      ...["session.told", "plan.judged", "escalation.answered", "escalation.notified", "budget.lent"],
     ];
     const kinds = [
       ...["runStep", "stopStep", "stopStray", "admitSteps", "skipSteps", "expireQuestion", "tripBreaker"],

@@ -79,6 +79,21 @@ describe("a step of a plan", () => {
 describe("a plan is worked off", () => {
   const openFinished = (): PlannedCoordination => openAtWork().then(finish("a")).open;
 
+  const leaveTelling = (state: PlannedCoordination): PlannedCoordination => ({
+    ...state,
+    tellings: state.tellings.set("answer:q-1", {
+      tellingId: "answer:q-1",
+      session: OWNER,
+      sinceMs: NOW,
+      of: { kind: "answer", escalationId: "q-1" },
+    }),
+  });
+
+  it("also while a session waits to be told, where the attempt is over whose agent submitted it", () => {
+    expect(isWorkedOff({ ...leaveTelling(openFinished()), cancelledBy: "parent" })).toBe(true);
+    expect(isWorkedOff({ ...leaveTelling(openFinished()), cancelledBy: "operator" })).toBe(false);
+  });
+
   it("when all its steps were admitted and ended", () => {
     expect(isWorkedOff(openFinished())).toBe(true);
     expect(isWorkedOff(openAtWork().open)).toBe(false);
@@ -93,18 +108,7 @@ describe("a plan is worked off", () => {
         worktrees: state.worktrees.set("a\n1", { stepId: "a" as StepId, attempt: 1 }),
       }),
     ],
-    [
-      "a session that waits to be told",
-      (state) => ({
-        ...state,
-        tellings: state.tellings.set("answer:q-1", {
-          tellingId: "answer:q-1",
-          session: OWNER,
-          sinceMs: NOW,
-          of: { kind: "answer", escalationId: "q-1" },
-        }),
-      }),
-    ],
+    ["a session that waits to be told", leaveTelling],
     [
       "a child that may still be at work",
       (state) => {

@@ -6,6 +6,7 @@ import type { Answerer, AnswerKind } from "../../src/agents/coordination/contrac
 import {
   DELIVERY_STEP_ID,
   createEventId,
+  type CoordinationId,
   type EventId,
   type SessionKey,
   type StepId,
@@ -230,6 +231,32 @@ export const stopChildOf = (name: string, attempt = 1): Command => ({
   type: "stopChild",
   childSessionKey: nameSessionOfAttempt(name, attempt),
   outcome: "stopped",
+});
+/** The agent of an attempt is about to submit a plan. */
+export const lend = (
+  name: string,
+  attempt = 1,
+  rest: Partial<Command & { type: "lendBudget" }> = {},
+): Command => ({
+  type: "lendBudget",
+  stepId: idOf(name),
+  attempt,
+  to: "inside" as CoordinationId,
+  budget: {},
+  ...rest,
+});
+/** That plan has ended. */
+export const giveBack = (
+  name: string,
+  attempt = 1,
+  rest: Partial<Command & { type: "returnBudget" }> = {},
+): Command => ({
+  type: "returnBudget",
+  stepId: idOf(name),
+  attempt,
+  to: "inside" as CoordinationId,
+  budget: {},
+  ...rest,
 });
 export const TRIP: Command = { type: "tripBreaker" };
 export const SETTLE_PLAN: Command = { type: "settleCoordination" };

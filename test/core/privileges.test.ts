@@ -77,7 +77,8 @@ describe("the tools of a session", () => {
   });
 
   it("include those of the coordination and the way to hidden ones, unless they are denied by name", () => {
-    for (const tool of ["coordination_report", "coordination_escalate", "tool_call", "tool_search"]) {
+    const usable = ["coordination_report", "coordination_escalate", "structured_output", "tool_call"];
+    for (const tool of [...usable, "tool_search"]) {
       expect(isAllowed(tool, { tools: { allow: ["read"] } })).toBe(true);
       expect(isAllowed(tool, { tools: { allow: [], deny: ["*"] } })).toBe(true);
       expect(isAllowed(tool, { tools: { deny: [tool] } })).toBe(false);

@@ -8,12 +8,12 @@ import { quietLogger } from "../support/ledger-fixtures.ts";
 const nameSession = (name: string, agent = "main"): SessionKey =>
   `agent:${agent}:subagent:${name}` as SessionKey;
 
-function openProviders() {
+function openProviders(callDelayMs = 8_000) {
   const clock = createFakeClock();
   const providers = createProviderLanes({
     clock,
     logger: quietLogger,
-    rules: { retryAfterMsMax: 600_000, callDelayMs: 8_000 },
+    rules: { retryAfterMsMax: 600_000, callDelayMs },
     drawFraction: () => 0.5,
   });
   const refuse = (name: string, retryAfterMs?: number): void => {
@@ -106,37 +106,99 @@ describe("calls of a provider that refused one", () => {
   });
 });
 
+/** Lanes whose steps wait for their provider, and when each agent's steps began, in milliseconds from now. */
+function openLanes({ clock, providers }: ReturnType<typeof openProviders>) {
+  const limits = { control: 1, data: 8, escalation: 1, queueMax: 16, agingMs: 60_000 };
+  const lanes = createPQueueLanes(
+    { ...limits, perSessionMax: undefined, perAgentMax: undefined },
+    clock,
+    providers,
+  );
+  const startMs = clock.now();
+  const begun: { readonly agent: string; readonly atMs: number }[] = [];
+  const runStep = (agentId: string): void => {
+    const request = {
+      lane: "data" as const,
+      priority: "normal" as const,
+      readyAtMs: clock.now(),
+      criticalPathMs: 0,
+      session: "agent:main:owner" as SessionKey,
+      agentId: agentId as AgentId,
+    };
+    void lanes.run(request, async () => {
+      begun.push({ agent: agentId, atMs: clock.now() - startMs });
+      await waitUntilSettled();
+    });
+  };
+  return { begun, runStep };
+}
+
 describe("steps in their lanes", () => {
   it("wait while the provider of their agent is closed, and those of another provider overtake them", async () => {
-    const { clock, providers, refuse } = openProviders();
-    const limits = { control: 1, data: 8, escalation: 1, queueMax: 16, agingMs: 60_000 };
-    const lanes = createPQueueLanes(
-      { ...limits, perSessionMax: undefined, perAgentMax: undefined },
-      clock,
-      providers,
-    );
-    providers.callBegan({ provider: "beta", session: nameSession("x", "other") });
-    refuse("a", 5_000);
-    const begun: string[] = [];
-    const runStep = (agentId: string): void => {
-      const request = {
-        lane: "data" as const,
-        priority: "normal" as const,
-        readyAtMs: clock.now(),
-        criticalPathMs: 0,
-        session: "agent:main:owner" as SessionKey,
-        agentId: agentId as AgentId,
-      };
-      void lanes.run(request, async () => {
-        begun.push(agentId);
-        await waitUntilSettled();
-      });
-    };
+    const scene = openProviders();
+    const { begun, runStep } = openLanes(scene);
+    scene.providers.callBegan({ provider: "beta", session: nameSession("x", "other") });
+    scene.refuse("a", 5_000);
     runStep("main");
     runStep("other");
-    await clock.advance(4_900);
-    expect(begun).toEqual(["other"]);
+    await scene.clock.advance(5_900);
+    expect(begun).toEqual([
+      { agent: "other", atMs: 0 },
+      { agent: "main", atMs: 5_000 },
+    ]);
+  });
+
+  it("begin as soon as the provider is open, however long its pace lets the next call wait", async () => {
+    const scene = openProviders();
+    const { clock, providers, refuse } = scene;
+    const { begun, runStep } = openLanes(scene);
+    for (let call = 0; call < 20; call += 1) {
+      providers.callBegan({ provider: "acme", session: nameSession(`first-${call}`) });
+      await clock.advance(50);
+    }
+    for (let call = 0; call < 51; call += 1) {
+      refuse(`refused-${call}`, 1_000);
+      await clock.advance(1_001);
+    }
+    refuse("last", 1_000);
+    const openAtMs = 20 * 50 + 51 * 1_001 + 1_000;
+    runStep("main");
+    await clock.advance(300_000);
+    expect(begun).toEqual([{ agent: "main", atMs: openAtMs }]);
+  });
+
+  it("begin when the calls that were before them have waited as long as they may", async () => {
+    const scene = openProviders();
+    const { clock, providers, refuse } = scene;
+    const { begun, runStep } = openLanes(scene);
+    refuse("a", 1_000);
+    for (let call = 0; call < 40; call += 1) {
+      await clock.advance(1_001);
+      refuse("a", 1_000);
+    }
+    await clock.advance(1_001);
+    for (const name of ["b", "c"]) void providers.takeTurn(nameSession(name), "acme");
+    const askedAtMs = 41 * 1_001;
+    runStep("main");
+    await clock.advance(300_000);
+    expect(begun).toEqual([{ agent: "main", atMs: askedAtMs + 8_000 }]);
+  });
+});
+
+describe("a call that waits for its turn", () => {
+  it("goes on when the provider has refused nothing for a minute, before its place in the pace comes", async () => {
+    const { clock, providers, refuse } = openProviders(90_000);
+    refuse("a", 0);
+    for (let call = 0; call < 40; call += 1) {
+      await clock.advance(1_000);
+      refuse("a", 0);
+    }
+    const refusedAtMs = clock.now();
+    providers.callBegan({ provider: "acme", session: nameSession("a") });
     await clock.advance(1_000);
-    expect(begun).toEqual(["other", "main"]);
+    let releasedAtMs: number | undefined;
+    void providers.takeTurn(nameSession("a"), "acme")?.then(() => (releasedAtMs = clock.now()));
+    await clock.advance(80_000);
+    expect(releasedAtMs).toBe(refusedAtMs + 60_000);
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
@@ -17,7 +17,25 @@ import {
 import { playGates } from "./gates-play.ts";
 import type { Move, Setup } from "./gates-setups.ts";
 import { answer } from "./gates-scene.ts";
-import { admit, dispatch, failStep, openPlan, planScene, planStep, startStep } from "./planned-scene.ts";
+import {
+  admit,
+  answer as answerByPlan,
+  ask as askIn,
+  beginSteps,
+  dispatch,
+  ESCALATE_MS,
+  expire,
+  failStep,
+  finish,
+  nameSessionOfAttempt,
+  openPlan,
+  planScene,
+  planStep,
+  recordTold,
+  SETTLE_PLAN,
+  startStep,
+  type PlanScene,
+} from "./planned-scene.ts";
 import { timeAt, OPEN, OWNER, RUN, spawn } from "./scene.ts";
 
 /** A store that gives `size` events at a time, and has the texts that it is told. */
@@ -204,6 +222,39 @@ describe("a replay of an answer", () => {
     // Whoever refuses such an answer has to have a reason.
     const refused = changeEvent(recorded, at, { refused: "same_session" });
     expect((await replay(refused)).difference).toBeDefined();
+  });
+});
+
+describe("a replay of a question whose asker's attempt is over", () => {
+  const createBegun = () =>
+    planScene(
+      openPlan({ steps: 2, policy: { escalationPolicy: "hitl" } }),
+      admit(planStep("a", { retryBudget: 1 }), planStep("b")),
+      ...beginSteps("a", "b"),
+      askIn(nameSessionOfAttempt("a"), { stepId: "a" as StepId }),
+      failStep("a"),
+    );
+  const finishBoth = (scene: PlanScene): readonly RunEvent[] =>
+    scene.then(dispatch("a", 2), startStep("a", 2), finish("a", 2), finish("b"), SETTLE_PLAN).log;
+
+  it("is equal where it was withdrawn, and where an earlier release left it open", async () => {
+    const withdrawn = finishBoth(createBegun().then(expire()));
+    const leftOpen = finishBoth(createBegun());
+    for (const recorded of [withdrawn, leftOpen]) {
+      expect(recorded.filter(({ type }) => type === "escalation.closed")).toHaveLength(1);
+      expect((await replay(recorded)).difference).toBeUndefined();
+    }
+  });
+
+  it("is equal where an earlier release let an answer to it count, or let it expire", async () => {
+    const answered = createBegun().then(answerByPlan(1, "answer"));
+    expect((await replay(finishBoth(answered.then(recordTold("answer:escalation-1"))))).difference).toBe(
+      undefined,
+    );
+    const expired = createBegun();
+    expired.when(expire(), ESCALATE_MS * 2);
+    expect(expired.last("escalation.closed").payload.resolution).toBe("expired");
+    expect((await replay(expired.log)).difference).toBeUndefined();
   });
 });
 

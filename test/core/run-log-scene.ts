@@ -11,7 +11,10 @@ const quiet = {
   error: () => undefined,
 };
 
-export function logOver(w: World, wrap: (store: MemoryStore) => MemoryStore = (store) => store): RunLog {
+export function logOver(
+  w: Pick<World, "ledger" | "clock">,
+  wrap: (store: MemoryStore) => MemoryStore = (store) => store,
+): RunLog {
   return createRunLog({ store: wrap(w.ledger.open(w.clock)), clock: w.clock, logger: quiet });
 }
 

@@ -15,7 +15,12 @@ import { recordConflicts, WRITERS } from "../cli/recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
 import { ENDED_PLAN, recordPlans } from "../cli/recorded-plan.ts";
 import { recordQuestions, SPAWNS } from "../cli/recorded-questions.ts";
+import { endDone } from "../support/scripted-runner.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { runCheckedPlan } from "./checked-plan.ts";
+import { createRuling, waitUntilQuiet } from "./gates-world.ts";
+import { createIsolated, runIsolated } from "./isolated-run.ts";
+import { plan } from "./planned-world.ts";
 
 const TARGETS = statsSchema.parse({});
 
@@ -55,6 +60,27 @@ describe("the counts of a coordination", () => {
     expect(counts.results).toBeGreaterThanOrEqual(counts.held);
     expect(counts.questions).toBeGreaterThanOrEqual(counts.answerMs.length + counts.expired);
     expect(Math.min(...counts.answerMs)).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["passes its checks", ["pass"], { results: 1, held: 0 }],
+    ["is revised once", ["revise", "pass"], { results: 2, held: 1 }],
+    ["is rejected", ["fail"], { results: 1, held: 1 }],
+  ] as const)("tell a result that %s", async (_, verdicts, expected) => {
+    const { run } = await runCheckedPlan((_request, time) => createRuling(verdicts[time - 1] ?? "pass"), {
+      scripts: [endDone({ n: 1 }), endDone({ n: 2 })],
+    });
+    await run.advance(10_000);
+    await waitUntilQuiet(run.world);
+    expect(countEvents(run.world.ledger.events().flat())).toMatchObject(expected);
+    await run.close();
+  });
+
+  it("take a result that only waits for its merge for none that was held", async () => {
+    const run = await runIsolated({ a: { "a.txt": "new\n" } }, plan([createIsolated("a")]));
+    expect(run.events("result.held")).toHaveLength(1);
+    expect(countEvents(run.world.ledger.events().flat())).toMatchObject({ results: 1, held: 0 });
+    await run.close();
   });
 
   it.each([

@@ -2,8 +2,9 @@
 import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
 import {
+  AGENT,
   createRetries,
   plan,
   PLAN_ID,
@@ -120,6 +121,48 @@ describe("what an attempt used whose agent the host no longer knows", () => {
     const used = { spawns: 0, tokens: 1_500, costMicroUsd: 10_000 };
     expect(listUsages(run)).toEqual([used, used]);
     expect(run.ordersOf("a")).toHaveLength(2);
+    await run.close();
+  });
+});
+
+describe("what the steps of a plan inside used that are stopped with the attempt around them", () => {
+  const CANCEL_A = { coordinationId: PLAN_ID, stepId: "a" as StepId, by: "operator" } as const;
+  /** A step `a` whose agent has submitted a plan, whose step `n` is at work and has used a dollar when it is stopped. */
+  const runNested = async (runner = createScriptedRunner(scriptOf({ a: ["work"], n: [spendDollar] }))) => {
+    const run = await submitTo(createWorld({}, runner), plan([step("a", { timeoutMs: 60_000 })]));
+    const ownerSession = run.ordersOf("a")[0]!.childSessionKey;
+    const inside = plan([step("n")], { coordinationId: "plan-2", ownerSession });
+    const submitted = await run.coordinator.submitPlan({ plan: inside, ownerAgent: AGENT });
+    expect(submitted).toMatchObject({ kind: "accepted" });
+    await run.advance(1_000);
+    return run;
+  };
+  const listUsagesOfA = (run: PlanRun): unknown[] =>
+    [...run.events("step.failed"), ...run.events("step.timed_out")]
+      .filter(({ nodeId }) => nodeId === "a")
+      .map(({ payload }) => payload.usage);
+
+  it.each<[string, (run: PlanRun) => unknown]>([
+    ["runs out of time", () => undefined],
+    ["is cancelled", (run) => run.coordinator.cancel(CANCEL_A)],
+    ["fails", (run) => run.world.plans.end("a", endFailing())],
+    ["is lost", (run) => run.restart(() => run.world.plans.forget("a"))],
+  ])("counts where that %s", async (_, endAttempt) => {
+    const run = await runNested();
+    await endAttempt(run);
+    await run.advance(70_000);
+    expect(listUsagesOfA(run)).toEqual([{ spawns: 1, tokens: 40, costMicroUsd: DOLLAR }]);
+    await run.close();
+  });
+
+  it("is waited for no longer than the stopping may take", async () => {
+    const runner = createScriptedRunner(scriptOf({ a: ["work"], n: [spendDollar] }));
+    const cancel: typeof runner.cancel = (attempt) =>
+      attempt.idempotencyKey.startsWith("plan-2:") ? new Promise(() => undefined) : runner.cancel(attempt);
+    const run = await runNested({ ...runner, cancel });
+    await run.advance(59_000 + 15_000);
+    expect(listUsagesOfA(run)).toEqual([{ spawns: 1, tokens: 0, costMicroUsd: 0 }]);
+    await run.advance(60_000);
     await run.close();
   });
 });

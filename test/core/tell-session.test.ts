@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import {
-  isTellingKey,
-  createTellingKey,
-} from "../../src/agents/coordination/runtime/questions/tell-session.ts";
+import { createTellingKey } from "../../src/agents/coordination/runtime/attempts/told-turns.ts";
+import { isTellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";

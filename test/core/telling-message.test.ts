@@ -3,8 +3,8 @@ import type { Telling } from "../../src/agents/coordination/ledger/state.ts";
 import {
   answerSentence,
   formatTelling,
-  parseTextOutput,
 } from "../../src/agents/coordination/runtime/questions/telling-message.ts";
+import { parseTextOutput } from "../../src/agents/coordination/plan/read-outputs.ts";
 import { formatRevision } from "../../src/agents/coordination/runtime/attempts/revision-message.ts";
 import {
   answer,

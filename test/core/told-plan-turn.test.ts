@@ -98,6 +98,33 @@ describe("the turn in which an agent is told how its plan went", () => {
     await scene.run.close();
   });
 
+  it("is stopped before the time-out of its attempt is recorded, with the turns before it", async () => {
+    const scripts = { "@delivery": ["work", "work", endDone()], m: ["work"] } as const;
+    const { run, reach, submit } = await runTold({ timeoutMs: 60_000 }, scripts);
+    expect(await submit("plan-3", [step("m")])).toMatchObject({ kind: "accepted" });
+    const timeOutsBefore: number[] = [];
+    reach.isLost = (key) => {
+      if (key === TOLD_KEY) timeOutsBefore.push(run.events("step.timed_out").length);
+      return false;
+    };
+    await run.advance(60_000);
+    expect(timeOutsBefore[0]).toBe(0);
+    expect(await run.fates()).toMatchObject({ a: "timed_out" });
+    await run.close();
+  });
+
+  it("is told to stop once more where it is out of reach when its attempt runs out of time", async () => {
+    const { run, scripted, reach } = await runTold({ timeoutMs: 60_000 });
+    reach.isLost = (key) => key === TOLD_KEY && run.events("step.timed_out").length === 0;
+    await run.advance(60_000);
+    expect(run.appends.find((types) => types.includes("step.timed_out"))).not.toContain("step.child_stopped");
+    expect(run.events("step.child_stopped")).toMatchObject([
+      { payload: { stepId: "a", outcome: "stopped" } },
+    ]);
+    expect(scripted.cancelled).toContain(TOLD_KEY);
+    await run.close();
+  });
+
   it("does not begin once its attempt is over, where the host had refused it before", async () => {
     const scene = await runNested({}, { "@delivery": [{ refuse: "busy" }, endDone()] });
     await scene.run.coordinator.cancel(CANCEL_A);
@@ -155,6 +182,73 @@ describe("the turn in which an agent is told how its plan went", () => {
   });
 });
 
+describe("the turn in which an agent is told, after a crash of the host", () => {
+  it("is waited for as long as the host has it at work, though its owner counts as told", async () => {
+    const { run, queue, endTold, listOutputs, listEnds } = await runTold();
+    queue.isEarlier = true;
+    await run.restart();
+    await run.advance(10_000);
+    expect(listEnds()).toEqual(["plan-2 success delivered"]);
+    expect(listOutputs()).toEqual([]);
+    endTold("All is well.");
+    await run.advance(5_000);
+    expect(listOutputs()).toEqual(['{"text":"All is well."}']);
+    await run.close();
+  });
+
+  it("is that of the run which told it, where the crash took the first one", async () => {
+    const { run, queue, endTold, listOutputs } = await runTold();
+    queue.isEarlier = true;
+    queue.isSecond = true;
+    await run.restart();
+    await run.advance(10_000);
+    endTold("All is well.");
+    await run.advance(5_000);
+    expect(listOutputs()).toEqual(['{"text":"All is well."}']);
+    await run.close();
+  });
+
+  it("is stopped when its attempt runs out of time", async () => {
+    const { run, queue, scripted } = await runTold({ timeoutMs: 60_000 });
+    queue.isEarlier = true;
+    await run.restart();
+    await run.advance(60_000);
+    expect(scripted.cancelled).toContain(TOLD_KEY);
+    expect(await run.fates()).toMatchObject({ a: "timed_out" });
+    await run.close();
+  });
+});
+
+describe("an attempt whose agent does not finish with the result of its plan", () => {
+  const listErrors = (run: Awaited<ReturnType<typeof runNested>>["run"]): unknown[] =>
+    run.events("step.failed").flatMap(({ nodeId, payload }) => (nodeId === "a" ? [payload.error] : []));
+
+  it("fails as the turn failed in which it was told, and is tried again", async () => {
+    const scripts = { a: ["work", "work"] } as const;
+    const { run, scripted, listOutputs } = await runTold(createRetries(1), scripts);
+    scripted.end("@delivery", endFailing("the model failed"));
+    await run.advance(10_000);
+    expect(listOutputs()).toEqual([]);
+    expect(listErrors(run)).toEqual([{ code: "child_failed", message: "the model failed" }]);
+    expect(run.events("step.failed")[0]?.payload.usage).toMatchObject({ spawns: 1 });
+    expect(run.ordersOf("a")).toHaveLength(2);
+    await run.close();
+  });
+
+  it("fails where the host refuses to tell it, and is tried again", async () => {
+    const scripts = { a: ["work", "work"], "@delivery": [{ refuse: "busy" }] } as const;
+    const { run, scripted, listOutputs, listEnds } = await runNested(createRetries(1), scripts);
+    scripted.end("a", endDone());
+    await run.advance(300_000);
+    expect(listEnds()).toEqual(["plan-2 success not_delivered"]);
+    expect(listOutputs()).toEqual([]);
+    const message = "the agent could not be told how its plan ended";
+    expect(listErrors(run)).toEqual([{ code: "child_failed", message }]);
+    expect(run.ordersOf("a")).toHaveLength(2);
+    await run.close();
+  });
+});
+
 describe("the result of a step whose agent was told how its plan went", () => {
   it("is what the agent says last, and not its first answer", async () => {
     const { run, endTold, listOutputs } = await runTold();
@@ -187,6 +281,31 @@ describe("the result of a step whose agent was told how its plan went", () => {
     scripted.end(ANSWERED, endDone());
     await run.advance(5_000);
     expect(listOutputs()).toEqual(['{"text":"It is deleted."}']);
+    await run.close();
+  });
+});
+
+describe("a plan that ends with the attempt whose agent submitted it", () => {
+  it("does not wait for the turn with the answer to an agent of its own that is out of reach", async () => {
+    const ANSWERED = "answer:escalation-1";
+    const { run, scripted, reach, listEnds } = await runNested({}, { n: ["work"], [ANSWERED]: ["work"] });
+    const outcome = await run.coordinator.ask({
+      askedBy: run.ordersOf("n")[0]!.childSessionKey,
+      agentId: "main",
+      kind: "approval",
+      question: "May I delete it?",
+    });
+    if (outcome.kind !== "asked") throw new Error("refused");
+    scripted.end("n", endDone());
+    const by = { kind: "person", id: "ada" } as const;
+    await run.coordinator.answer({ questionId: outcome.questionId, answer: "approve", by, through: "chat" });
+    await run.advance(1_000);
+    expect(run.ordersOf(ANSWERED)).toHaveLength(1);
+    reach.isLost = (key) => key === `plan-2:${ANSWERED}:told`;
+    await run.coordinator.cancel(CANCEL_A);
+    await run.advance(5_000);
+    expect(listEnds()).toContain("plan-2 cancelled not_delivered");
+    expect(await run.fates()).toMatchObject({ a: "cancelled" });
     await run.close();
   });
 });

@@ -1,19 +1,35 @@
 import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
+
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { formatTraceName, nameOfChild } from "../../src/agents/coordination/ledger/summary.ts";
 import { createUsageBook, type CallUsage } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import {
   createUsageRecorder,
   type UsageRecorderDependencies,
 } from "../../src/agents/coordination/runtime/usage/usage-recorder.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import { quietLogger } from "../support/ledger-fixtures.ts";
 import { createManualClock } from "../support/temp-ledger.ts";
-import { acknowledge, nameChild, OPEN, openScene, OWNER, RUN, spawn, stepId } from "./scene.ts";
+import {
+  acknowledge,
+  complete,
+  nameChild,
+  OPEN,
+  openScene,
+  OWNER,
+  RUN,
+  SETTLE,
+  SETTLE_MS,
+  spawn,
+  stepId,
+} from "./scene.ts";
 
 const CHILD = nameChild(1);
+const LATER = "co-later" as CoordinationId;
 const USED: CallUsage = {
   model: "mock/scripted",
   inputTokens: 80,
@@ -23,16 +39,35 @@ const USED: CallUsage = {
   costNanoUsd: 400,
 };
 
+/** The states of coordinations, which commands change; of the one with the child from the start. */
+function createStates(clock: Clock, first: Coordination) {
+  const states = new Map<CoordinationId, Coordination>([[RUN, first]]);
+  const readState = (runId: CoordinationId): Coordination => states.get(runId) ?? createUnopened(runId);
+  const ledger = {
+    appends: 0,
+    readState,
+    submitAll: (runId: CoordinationId, commands: readonly Command[]): void => {
+      for (const command of commands) {
+        const decision = decide(readState(runId), command, clock.now());
+        if (decision.kind !== "accepted") continue;
+        ledger.appends += 1;
+        states.set(runId, record(readState(runId), decision.facts, clock.now()).state);
+      }
+    },
+  };
+  return ledger;
+}
+
 /** A coordination with one child, which uses models; what is told is recorded in it. */
 function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gateway?: string } = {}) {
   const clock = createManualClock();
   const book = createUsageBook("meter-1");
   const opening = { ...OPEN, ...(tokens !== undefined && { budget: { tokens } }) } as typeof OPEN;
-  let state: Coordination = openScene(opening, spawn("a"), acknowledge(1)).state;
+  const ledger = createStates(clock, openScene(opening, spawn("a"), acknowledge(1)).state);
+  const { readState, submitAll } = ledger;
   const places = new Map<string, { runId: CoordinationId; stepId?: StepId }>([
     [nameOfChild(CHILD), { runId: RUN, stepId: stepId(1) }],
   ]);
-  let appends = 0;
   const dependencies: UsageRecorderDependencies = {
     book,
     clock,
@@ -40,15 +75,10 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
     settings: { ...(gateway !== undefined && { gateway }) },
     store: { find: (name) => Promise.resolve(places.get(name)) },
     runs: {
-      state: () => Promise.resolve(state),
-      submit: (_, commands) => {
-        for (const command of commands) {
-          const decision = decide(state, command, clock.now());
-          if (decision.kind !== "accepted") continue;
-          appends += 1;
-          state = record(state, decision.facts, clock.now()).state;
-        }
-        return Promise.resolve({ kind: "accepted", state });
+      state: (runId) => Promise.resolve(readState(runId)),
+      submit: (runId, commands) => {
+        submitAll(runId, commands);
+        return Promise.resolve({ kind: "accepted", state: readState(runId) });
       },
     },
   };
@@ -67,8 +97,22 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
       const run = book.addUsage(session, USED);
       if (run) recorder.noted(run);
     },
-    appends: () => appends,
-    bill: () => (state.kind === "unopened" ? undefined : state.bill),
+    appends: () => ledger.appends,
+    bill: (runId = RUN) => {
+      const state = readState(runId);
+      return state.kind === "unopened" ? undefined : state.bill;
+    },
+    /** The child ends, and with it its coordination; it stays for other work. */
+    endChild: () => {
+      submitAll(RUN, [complete(1)]);
+      clock.set(clock.now() + SETTLE_MS);
+      submitAll(RUN, [SETTLE]);
+    },
+    /** The child spawns a child of its own on its newest trace. */
+    openOfChild: (runId: CoordinationId) => {
+      submitAll(runId, [{ ...OPEN, ownerSession: CHILD } as Command]);
+      places.set(formatTraceName({ session: CHILD, gateway }, "trace-1"), { runId });
+    },
   };
 }
 
@@ -141,6 +185,44 @@ describe("recording usage", () => {
     expect(play.book.listUnrecorded()).toHaveLength(1);
     await play.pass(5_000);
     expect(play.book.listUnrecorded()).toHaveLength(0);
+  });
+
+  it("bills a child that outlives its coordination, and spawns, in the coordination that it opens", async () => {
+    const play = openPlay();
+    play.call();
+    await play.recorder.runEnded(CHILD);
+    play.endChild();
+    play.call(CHILD, "run-2");
+    play.openOfChild(LATER);
+    play.call(CHILD, "run-2");
+    await play.recorder.flush();
+    expect(play.bill()?.total.calls).toBe(1);
+    expect(play.bill(LATER)?.steps.get("@owner" as StepId)?.totals.calls).toBe(2);
+  });
+
+  it("counts nothing twice of a run of which a part was recorded before that", async () => {
+    const play = openPlay();
+    play.endChild();
+    play.call(CHILD, "run-2");
+    await play.pass(5_000);
+    expect(play.bill()?.total.calls).toBe(1);
+    play.openOfChild(LATER);
+    for (let call = 0; call < 2; call += 1) play.call(CHILD, "run-2");
+    await play.recorder.flush();
+    play.call(CHILD, "run-2");
+    await play.recorder.runEnded(CHILD);
+    expect(play.bill()?.total).toMatchObject({ calls: 1, inputTokens: 80 });
+    expect(play.bill(LATER)?.total).toMatchObject({ calls: 3, inputTokens: 240 });
+  });
+
+  it("bills what a child uses after the end in its old coordination where it opens none", async () => {
+    const play = openPlay();
+    play.endChild();
+    for (const run of ["run-2", "run-3"]) {
+      play.call(CHILD, run);
+      await play.recorder.runEnded(CHILD);
+    }
+    expect(play.bill()?.total.calls).toBe(2);
   });
 
   it("stops a child by what is not recorded yet, and records it with that", async () => {

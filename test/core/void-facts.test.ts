@@ -1,10 +1,14 @@
 /** Nothing follows from a fact that fails to reach the ledger, also where the same is decided again at once. */
 import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { judgePlan } from "../../src/agents/coordination/runtime/held-results/judge-plan.ts";
 import { awaitAnswer } from "../../src/agents/coordination/runtime/questions/await-answer.ts";
 import { createQuestionWaits } from "../../src/agents/coordination/runtime/questions/question-waits.ts";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
-import { createWorld } from "../support/fake-clock-host.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
+import type { MemoryStore } from "../support/memory-store.ts";
+import { createScriptedRunner, endDone, type ScriptedRunner } from "../support/scripted-runner.ts";
 import { contentRef } from "./gates-scene.ts";
 import {
   admit,
@@ -17,6 +21,7 @@ import {
   planStep,
   startStep,
 } from "./planned-scene.ts";
+import { plan, PLAN_ID, step, submitTo } from "./planned-world.ts";
 import { createFailingLog } from "./run-log-scene.ts";
 import { RUN } from "./scene.ts";
 
@@ -60,5 +65,64 @@ describe("an answer that fails to reach the ledger", () => {
     fail();
     await expect(answered).rejects.toMatchObject({ code: "LEDGER_FULL" });
     expect(await waiting).toEqual({ kind: "open" });
+  });
+});
+
+/** Step `a` is at work, and the append of a report of its agent waits until it fails. */
+async function runReporting(runner: ScriptedRunner) {
+  const failing = Promise.withResolvers<never>();
+  failing.promise.catch(() => undefined);
+  const failReports = (store: MemoryStore): MemoryStore => ({
+    ...store,
+    append: (request) =>
+      request.events.some(({ type }) => type === "step.reported") ? failing.promise : store.append(request),
+  });
+  const plain = createWorld({}, runner);
+  const start: World["start"] = (wrap = (store) => store) => plain.start((store) => failReports(wrap(store)));
+  const run = await submitTo({ ...plain, start }, plan([step("a")]));
+  const { childSessionKey: session } = run.ordersOf("a")[0]!;
+  const report = async (): Promise<void> => {
+    const answer = run.coordinator.report(session, { outcome: "completed", outputs: { n: 1 } });
+    answer.catch(() => undefined);
+    await waitUntilSettled();
+  };
+  const failReport = async (): Promise<void> => {
+    failing.reject(new CoordinationError("LEDGER_FULL", "the disk is full"));
+    await run.advance(1_000);
+  };
+  const listOutputs = () =>
+    run
+      .events("step.completed")
+      .filter(({ nodeId }) => nodeId === "a")
+      .map(({ payload }) => plain.ledger.contents.get(payload.output?.sha256 ?? "")?.text);
+  return { run, report, failReport, listOutputs };
+}
+
+describe("a report that fails to reach the ledger", () => {
+  it("does not count for a step whose agent has ended meanwhile", async () => {
+    const runner = createScriptedRunner(() => "work");
+    const { run, report, failReport, listOutputs } = await runReporting(runner);
+    await report();
+    runner.end("a", endDone({ n: 2 }));
+    await waitUntilSettled();
+    await failReport();
+    expect(listOutputs()).toEqual(['{"n":2}']);
+    await run.close();
+  });
+
+  it("does not count for a step whose agent had ended before it could be stopped", async () => {
+    const runner = createScriptedRunner(() => "work");
+    const stopping = Promise.withResolvers<"already_ended">();
+    const cancel = (): Promise<"already_ended"> => stopping.promise;
+    const { run, report, failReport, listOutputs } = await runReporting({ ...runner, cancel });
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, stepId: "a" as StepId, by: "operator" });
+    await waitUntilSettled();
+    runner.end("a", endDone({ n: 2 }));
+    await report();
+    stopping.resolve("already_ended");
+    await waitUntilSettled();
+    await failReport();
+    expect(listOutputs()).toEqual(['{"n":2}']);
+    await run.close();
   });
 });

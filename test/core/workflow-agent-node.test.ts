@@ -8,8 +8,10 @@ import {
   taskOf,
 } from "../../src/agents/coordination/workflow/nodes/agent-node.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
+import { createEdge, createNode } from "../support/workflow-definitions.ts";
 import { createInvocation, createTurn, MANIFEST, MEMBERS, STARTED } from "./workflow-agent-node-scene.ts";
 import { createVariable, createView } from "./workflow-node-view-scene.ts";
+import { createGraph, createNodeRun, withNodes } from "./workflow-view-scene.ts";
 
 describe("the agent of a node", () => {
   const WRITER = { agentId: "acme.writer", manifest: MANIFEST };
@@ -59,6 +61,22 @@ describe("the task of an agent", () => {
     [{ prompt: "read" }, "read"],
   ])("is the configured one where the node has no ports", (config, task) => {
     expect(taskOf(createView({ config, started: { inputs: { goal: "win" } } }))).toBe(task);
+  });
+
+  it.each<[title: string, outputs: Values, task: unknown]>([
+    ["brought", { topic: "bees" }, { topic: "bees" }],
+    ["did not bring", {}, "write"],
+  ])("is what an edge to a port %s", (_title, outputs, task) => {
+    const graph = createGraph({
+      nodes: [createNode("b"), createNode("a", "core.noop", { task: "write" })],
+      edges: [createEdge("b>a", { sourceOutput: "topic", targetInput: "topic" })],
+    });
+    const view = createView({
+      run: withNodes(createNodeRun("b", "completed", { endedSequence: 0, outputs })),
+      nodeRun: { enteredSequence: 1 },
+    });
+    const node = graph.nodes.get("a");
+    expect(taskOf({ ...view, graph, node: node ?? view.node })).toStrictEqual(task);
   });
 
   it("is otherwise all that the run has, without what is sensitive", () => {

@@ -1,52 +1,7 @@
 /** Owns: which nodes are next at one moment of a run, where edges have several rules, a loop came round, or a source was cancelled. */
 import { describe, expect, it } from "vitest";
-import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
-import { listNextNodes } from "../../src/agents/coordination/workflow/state/edges.ts";
-import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { isAtWork } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { chain, createEdge, createNode, type Small } from "../support/workflow-definitions.ts";
-import { createGraph, createRun, NOW } from "./workflow-view-scene.ts";
-
-/** `fate` is a word of the log: `go` is a completion with the output that the condition `ifGo` wants. */
-function draftFate(nodeId: string, fate: string): WorkflowDraft {
-  switch (fate) {
-    case "started":
-      return { type: "node.started", payload: { nodeId, typeId: "core.noop", attempt: 0 } };
-    case "completed":
-      return { type: "node.completed", payload: { nodeId, outputs: { go: false } } };
-    case "go":
-      return { type: "node.completed", payload: { nodeId, outputs: { go: true } } };
-    case "failed":
-      return { type: "node.failed", payload: { nodeId, error: { code: "broken", message: "it broke" } } };
-    case "cancelled":
-      return { type: "node.cancelled", payload: { nodeId } };
-    case "skipped":
-      return { type: "node.skipped", payload: { nodeId } };
-    default:
-      throw new Error(`no node can be ${fate}`);
-  }
-}
-
-/** Returns what is next after a log such as `a completed, b started`; a node that ends is started first, where it is not yet. */
-function listNext(small: Small, log: string): string[] {
-  let run = createRun();
-  const append = (draft: WorkflowDraft): void => {
-    run = evolveWorkflow(run, eventOf(run, draft, NOW));
-  };
-  for (const entry of log.split(", ").filter(Boolean)) {
-    const [id = "", fate = ""] = entry.split(" ");
-    const nodeRun = run.nodes.get(id);
-    const needsStart = fate !== "started" && fate !== "skipped" && !(nodeRun && isAtWork(nodeRun));
-    if (needsStart) append(draftFate(id, "started"));
-    append(draftFate(id, fate));
-  }
-  return listNextNodes(run, createGraph(small)).map(({ kind, node }) => `${kind} ${node.node.id}`);
-}
-
-const ifGo = { condition: { type: "equals", left: "go", right: true } } as const;
-const rule = (triggerRule: string) => ({ triggerRule });
-const createNodes = (ids: string) => ids.split(" ").map((id) => createNode(id));
+import { chain, createEdge, type Small } from "../support/workflow-definitions.ts";
+import { createNodes, ifGo, listNext, rule } from "./workflow-next-nodes.ts";
 
 describe("an edge that closes a loop", () => {
   it.each([

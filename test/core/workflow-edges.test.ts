@@ -246,6 +246,41 @@ describe("a node that no loop leads to", () => {
   });
 });
 
+describe("a node behind a loop that is left", () => {
+  const again = { condition: { type: "equals", left: "go", right: true } };
+  const small: Small = {
+    nodes: [
+      createNode("a"),
+      createNode("b"),
+      createNode("fast"),
+      createNode("slow", "core.delay", { delayMs: 100 }),
+      createNode("join"),
+    ],
+    edges: [
+      ...chain("a>b>fast"),
+      createEdge("b>a", again),
+      createEdge("b>slow"),
+      createEdge("fast>join", { triggerRule: "any_success" }),
+      createEdge("slow>join", { triggerRule: "any_success" }),
+    ],
+  };
+  const all = { a: "completed", b: "completed", fast: "completed", join: "completed" };
+
+  test("is started by the first edge that is enough, and once", async () => {
+    expect(await runAndListFates(small, 50)).toEqual({ ...all, slow: "running" });
+    expect(await runAndListFates(small, 200)).toEqual({ ...all, slow: "completed" });
+  });
+
+  test("is started once in each round of a loop that leads over it", async () => {
+    const edges = [...(small.edges ?? []), createEdge("join>a")];
+    const settings = { maxLoopbackIterations: 2 };
+    expect(await runAndListFates({ ...small, edges, settings }, 1_000)).toMatchObject({
+      a: "completed x3",
+      join: "completed x3",
+    });
+  });
+});
+
 describe("a loop with a node on its way that is skipped", () => {
   test("goes on each time where that node is skipped again", async () => {
     const small: Small = {

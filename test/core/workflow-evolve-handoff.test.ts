@@ -12,6 +12,7 @@ import {
 } from "../../src/agents/coordination/workflow/state/evolve-handoff.ts";
 import type {
   Answer,
+  HandedOver,
   Handoff,
   WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
@@ -205,27 +206,36 @@ describe("the worker that begins after another one has", () => {
     expect(twice.orchestrator.revisions).toBe(2);
   });
 
-  it.each<[string, readonly HandoffDraft[]]>([
-    ["failed to be dispatched", [BEGAN, chain("dispatch.failed")]],
-    ["was not verified", ENDED],
-    ["passed", [...ENDED, verify("pass")]],
-    ["failed its verification", [...ENDED, verify("fail")]],
-    ["was merged all the same", [...ENDED, again, HARVESTED]],
-  ])("is the next one where the one before %s", (_title, drafts) => {
+  const DONE: HandedOver = { workerId: "w", phase: "ended", childStatus: "completed" };
+  it.each<[string, readonly HandoffDraft[], HandedOver]>([
+    ["failed to be dispatched", [BEGAN, chain("dispatch.failed")], { ...DONE, childStatus: "failed" }],
+    ["was not verified", ENDED, DONE],
+    ["passed", [...ENDED, verify("pass")], DONE],
+    ["failed its verification", [...ENDED, verify("fail")], DONE],
+    ["was merged all the same", [...ENDED, again, HARVESTED], { ...DONE, phase: "harvested" }],
+    ["gave up", [...ENDED, GAVE_UP], { ...DONE, gaveUp: true }],
+  ])("is the next one where the one before %s, and keeps how that ended", (_title, drafts, ended) => {
     const run = beginAgain(apply(startIdle(), drafts));
-    expect(handoffOf(run)).toStrictEqual(NEXT);
+    expect(handoffOf(run)).toStrictEqual({ ...NEXT, earlier: [ended] });
     expect(run.orchestrator.revisions).toBe(0);
+  });
+
+  it("keeps how those ended that came before one that is sent back", () => {
+    const first = apply(startIdle(), [BEGAN, chain("dispatch.failed"), chain("dispatch.began")]);
+    const run = beginAgain(apply(first, [dispatch("child-2"), COMPLETED, again], 14));
+    const earlier = [{ ...DONE, childStatus: "failed" }];
+    expect(handoffOf(run)).toMatchObject({ index: 1, revision: 1, earlier });
   });
 
   it("is the next one where it is another worker", () => {
     const run = beginAgain(apply(startIdle(), [...ENDED, again]), "other");
-    expect(handoffOf(run)).toStrictEqual({ ...NEXT, workerId: "other" });
+    expect(handoffOf(run)).toStrictEqual({ ...NEXT, workerId: "other", earlier: [DONE] });
     expect(run.orchestrator.revisions).toBe(0);
   });
 
   it("is the next one where people ruled on the work that was to be revised", () => {
     const run = beginAgain(evolveAnswer(apply(startIdle(), [...ENDED, again]), "a", ACCEPT));
-    expect(handoffOf(run)).toStrictEqual(NEXT);
+    expect(handoffOf(run)).toStrictEqual({ ...NEXT, earlier: [DONE] });
     expect(run.orchestrator.revisions).toBe(0);
   });
 

@@ -46,6 +46,9 @@ const vote = (decidedBy: unknown, action: unknown, nodeId = "a"): WorkflowDraft 
 /** The events of the sequences 2 to 8: everything that a node can have when it ends. */
 const BUSY = [suspend("a"), ask("a"), resolve("a"), keep("m-1"), CALLED, DISPATCHED, CHILD_COMPLETED];
 
+/** The execution that these events are of, and a completion behind them. */
+const FIRST = { status: "completed", outputs: {}, startedSequence: 1, enteredSequence: 1, endedSequence: 9 };
+
 describe("a node that starts", () => {
   it("runs with nothing done", () => {
     const run = apply(BEGUN, [start("a")]);
@@ -60,13 +63,15 @@ describe("a node that starts", () => {
     expect(nodeOf(run, "b")?.executions).toBe(2);
   });
 
-  it("again after its end begins anew, and keeps only what is counted over all executions", () => {
+  it("again after its end begins anew, with earlier answers and executions, and what is counted over all of them", () => {
     const run = apply(RUNNING, [...BUSY, complete("a"), start("a")], 2);
     expect(nodeOf(run)).toStrictEqual({
       ...NODE,
       ...withStart(10),
       ...withEntry(10),
       executions: 2,
+      earlierAnswers: [{ ...ANSWER, eventId: createEventId(RUN, 4), asked: { data: {} } }],
+      earlierExecutions: [FIRST],
       interrupts: 1,
       completedChildren: 1,
       loopbacks: 1,
@@ -142,7 +147,7 @@ describe("a node that is skipped", () => {
     expect(run.executions).toBe(0);
   });
 
-  it("after it ran keeps when it was entered, and what is counted over all executions", () => {
+  it("after it ran keeps when it was entered, its answers and executions, and what is counted over all of them", () => {
     const again = [complete("a"), start("a"), retry("a"), startAgain(1), complete("a"), skip("a")];
     const run = apply(RUNNING, [...BUSY, ...again], 2);
     expect(nodeOf(run)).toStrictEqual({
@@ -152,6 +157,11 @@ describe("a node that is skipped", () => {
       ...withStart(14),
       ...withEntry(10),
       endedSequence: 14,
+      earlierAnswers: [{ ...ANSWER, eventId: createEventId(RUN, 4), asked: { data: {} } }],
+      earlierExecutions: [
+        FIRST,
+        { status: "completed", outputs: {}, startedSequence: 12, enteredSequence: 10, endedSequence: 13 },
+      ],
       interrupts: 1,
       completedChildren: 1,
       loopbacks: 1,
@@ -286,6 +296,13 @@ describe("the answer to a question", () => {
       asked: { data: {} },
     }));
     expect(nodeOf(run)).toStrictEqual({ ...NODE, interrupts: 2, answers });
+  });
+
+  it("is kept, in order, when the node starts again and again", () => {
+    const rounds = [start("a"), suspend("a"), resolve("a"), start("a")];
+    const run = apply(ASKED, [resolve("a"), ...rounds], 4);
+    expect(nodeOf(run)?.answers).toEqual([]);
+    expect(nodeOf(run)?.earlierAnswers?.map(({ eventId }) => eventId)).toEqual(["run-1:4", "run-1:7"]);
   });
 
   it("is kept where no question is open, as the answer to nothing", () => {

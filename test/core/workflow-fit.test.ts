@@ -74,7 +74,8 @@ describe("what cannot be read again", () => {
       definitions: [createWorkflow("w", { nodes: [createNode("gate", "core.approvalGate", {})] })],
     });
     const runId = await scene.run("w");
-    const answer = (more: unknown) => scene.host.resolve(ALICE, runId, "gate", { action: "accept", more });
+    const answer = (more: unknown) =>
+      scene.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "accept", more });
     expect(codeOf(await answer(nestLevels(60)))).toBe("validation_error");
     expect(await scene.snapshot(runId)).toMatchObject({ status: "waiting-approval" });
     expect(codeOf(await answer("short"))).toBe("done");

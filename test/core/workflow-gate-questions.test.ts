@@ -3,7 +3,12 @@ import { describe, expect, it } from "vitest";
 import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildGate } from "../../src/agents/coordination/contracts/workflows/child-gate-config.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { draftHeld, holdsOf, type Hold } from "../../src/agents/coordination/workflow/nodes/gate-question.ts";
+import {
+  draftHeld,
+  holdsOf,
+  type Hold,
+  type Holds,
+} from "../../src/agents/coordination/workflow/nodes/gate-question.ts";
 import type { Judged, Ruling } from "../../src/agents/coordination/workflow/nodes/gate-ruling.ts";
 import { draftLoopLimit } from "../../src/agents/coordination/workflow/nodes/loop-limit.ts";
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
@@ -75,7 +80,7 @@ describe("the question whether outputs are merged", () => {
 
   interface Question extends Scene {
     readonly gate?: ChildGate;
-    readonly holds?: readonly Hold[];
+    readonly holds?: Holds;
     readonly judged?: Partial<Judged>;
     readonly outputMapping?: Readonly<Record<string, string>>;
   }
@@ -133,7 +138,7 @@ describe("the question whether outputs are merged", () => {
   });
 
   it("names the largest doubt, which is on record before it", () => {
-    const holds: Hold[] = [{ kind: "revisions-exhausted" }, DOUBT, LARGER_DOUBT];
+    const holds: Holds = [{ kind: "revisions-exhausted" }, DOUBT, LARGER_DOUBT];
     const [escalated, suspended] = draftQuestion({ holds, run: { origin: REPLAY_ORIGIN } });
     expect(escalated).toStrictEqual({
       type: "core.workflowChain.confidence-escalated",
@@ -167,7 +172,7 @@ describe("the question whether outputs are merged", () => {
   });
 
   it("says every reason for which it is asked", () => {
-    const holds: Hold[] = [{ kind: "output-unavailable" }, { kind: "approval-required" }];
+    const holds: Holds = [{ kind: "output-unavailable" }, { kind: "approval-required" }];
     expect(readQuestion({ holds })).toMatchObject({
       data: {
         description: "What it produced cannot be read any more. It is merged only with approval.",

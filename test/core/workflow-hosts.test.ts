@@ -91,10 +91,10 @@ describe("two processes over one ledger", () => {
     const runId = await one.run("gated");
     const codes = (
       await Promise.all([
-        one.host.resolve(ALICE, runId, "gate", { action: "accept" }),
-        other.host.resolve(ALICE, runId, "gate", { action: "reject" }),
-        one.host.resolve(ALICE, runId, "gate", { action: "reject" }),
-        other.host.resolve(ALICE, runId, "gate", { action: "accept" }),
+        one.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "accept" }),
+        other.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "reject" }),
+        one.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "reject" }),
+        other.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "accept" }),
       ])
     ).map(codeOf);
     expect(codes.toSorted()).toEqual(["done", ...Array<string>(3).fill("interrupt_already_resolved")]);
@@ -123,7 +123,7 @@ describe("two processes over one ledger", () => {
     const runId = await one.run("gated");
     await Promise.all([
       one.host.cancel(ALICE, runId, {}),
-      other.host.resolve(ALICE, runId, "gate", { action: "accept" }),
+      other.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "accept" }),
     ]);
     await one.settle();
     checkLog(one.events(runId));

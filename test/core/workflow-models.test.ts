@@ -110,6 +110,25 @@ describe("a structured answer", () => {
   });
 
   test.each([
+    ["an object", 'One of [1, 2, 3, 4, 5] is {"n":1}', outputSchema, { n: 1 }],
+    ["a list", 'One of {"n":1,"m":2,"l":3} is [1]', { type: "array" }, [1]],
+  ])(
+    "is %s where its schema asks for one, though something longer stands beside it",
+    async (_title, text, schema, result) => {
+      const input = { typeId: "core.ai.structuredOutput", config: { outputSchema: schema } };
+      const { scene, runId } = await playModel(input, { text });
+      expect(scene.payloads(runId, "node.completed")).toMatchObject([{ outputs: { result } }]);
+    },
+  );
+
+  test("that nothing in the text is of the schema for says what is wrong with the longest", async () => {
+    const { snapshot } = await playStructured('One of ["a", "b", "c"] is {"n":"one"}');
+    expect(snapshot).toMatchObject({
+      error: { message: expect.stringContaining("object") as string },
+    });
+  });
+
+  test.each([
     ["breaks its schema", '{"n":"SECRET"}', {}, "structured_output_invalid"],
     ["is another value", "[1]", { object: [1] }, "structured_output_invalid"],
     ["is no JSON", "SECRET", {}, "structured_output_invalid"],

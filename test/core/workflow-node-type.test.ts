@@ -1,7 +1,7 @@
-/** Owns: how the drafts of a node are named and numbered, who its agent is, and the object in a model's answer. */
+/** Owns: how the drafts of a node are named and numbered, who its agent is, and the JSON in a model's answer. */
 import { describe, expect, it } from "vitest";
 import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
-import { findJson } from "../../src/agents/coordination/workflow/node-contract/json-in.ts";
+import { findJson, listJson } from "../../src/agents/coordination/workflow/node-contract/json-in.ts";
 import {
   agentIdOf,
   draftIdOf,
@@ -10,7 +10,7 @@ import {
 import { createView } from "./workflow-node-view-scene.ts";
 import { RUN } from "./workflow-view-scene.ts";
 
-describe("the object in a model's answer", () => {
+describe("the JSON in a model's answer", () => {
   it.each<[text: string, found: unknown]>([
     ['{"a":1}', { a: 1 }],
     [' {"a":1}', { a: 1 }],
@@ -24,8 +24,31 @@ describe("the object in a model's answer", () => {
     ["} the wrong way round {", undefined],
     ["{a: 1}", undefined],
     ['{"a":1} and {"b":2}', undefined],
+    ['[{"a":1}]', [{ a: 1 }]],
+    ["[1,2]", [1, 2]],
+    ["```\n[1]\n```", [1]],
+    ["The list is [[1],[2]], I think.", [[1], [2]]],
+    ['{"a":[1,2]}', { a: [1, 2] }],
+    ['See [1]: {"a":1}', { a: 1 }],
+    ['As [said], {"a":[1]}', { a: [1] }],
+    ["[1] and [2]", undefined],
+    ["7", 7],
+    [' "a text" ', "a text"],
+    ["null", null],
   ])("of %j is %j", (text, found) => {
     expect(findJson(text)).toStrictEqual(found);
+  });
+});
+
+describe("the JSON that an answer may stand for", () => {
+  it.each([
+    ['{"a":[1]}', [{ a: [1] }, [1]]],
+    ['See [1, 2, 3]: {"a":1}', [[1, 2, 3], { a: 1 }]],
+    ['See [1]: {"a":1}', [{ a: 1 }, [1]]],
+    ["7", [7]],
+    ["nothing of the kind", []],
+  ])("in %j is %j, the whole first, then the longer part", (text, list) => {
+    expect(listJson(text)).toStrictEqual(list);
   });
 });
 

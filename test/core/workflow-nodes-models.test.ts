@@ -104,6 +104,46 @@ describe("a node that asks a model", () => {
     expect(none.snapshot).toMatchObject({ error: { code: "structured_output_invalid" } });
   });
 
+  test("fails where its answer is cut off, and takes no part for the whole", async () => {
+    const cutOff = { finishReason: "length" };
+    const text = await playNodes(
+      { nodes: [createNode("a", "core.ai.callPrompt")] },
+      createSaying("the first half of", cutOff),
+    );
+    expect(text.snapshot).toMatchObject({
+      status: "failed",
+      error: {
+        code: "model_answer_incomplete",
+        message: "the model's answer was cut off where the bound of its length is",
+      },
+    });
+    const list = await playNodes(
+      { nodes: [createNode("a", "core.ai.structuredOutput")] },
+      createSaying('[{"a":1},{"b', cutOff),
+    );
+    expect(list.snapshot).toMatchObject({ error: { code: "structured_output_invalid" } });
+    const nothing = await playNodes(
+      { nodes: [createNode("a", "core.ai.callPrompt")] },
+      createSaying(" ", cutOff),
+    );
+    expect(nothing.snapshot).toMatchObject({ error: { code: "model_answer_empty" } });
+  });
+
+  test.each([
+    ["a list", '[{"id":1}]', [{ id: 1 }]],
+    ["a list between words", "Here: [1, 2]. Good luck!", [1, 2]],
+    ["a list in a fence", "```json\n[[1], {}]\n```", [[1], {}]],
+  ])("takes %s as it is", async (_title, text, result) => {
+    const outputSchema = { type: "array" };
+    for (const config of [{}, { outputSchema }]) {
+      const played = await playNodes(
+        { nodes: [createNode("a", "core.ai.structuredOutput", config)] },
+        createSaying(text),
+      );
+      expect(findOutputs(played, "a")).toEqual({ result });
+    }
+  });
+
   test("fails without the refusal's text, and is not asked again after one", async () => {
     const played = await playNodes(
       { nodes: [createNode("a", "core.ai.callPrompt")], settings: { maxRetries: 5 } },

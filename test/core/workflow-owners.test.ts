@@ -251,7 +251,7 @@ describe("a process whose run was taken over", () => {
     await one.host.start();
     const runId = await one.run("gated-asking");
     const { length } = one.events(runId);
-    await one.host.resolve(ALICE, runId, "gate", { action: "accept" });
+    await one.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "accept" });
     await one.settle();
     // The answer was recorded nevertheless, as a request to the new owner.
     expect(one.types(runId).slice(length)).toEqual(["interrupt.resolved"]);

@@ -111,7 +111,10 @@ describe("the child of a node without a gate", () => {
   it("is no child yet where the handing over has not told of one", () => {
     const config = { ...NAMED, waitForCompletion: false };
     for (const scene of [{ config }, { config, ...withHandoff() }]) {
-      expect(step(scene)).toMatchObject({ kind: "act", effect: { kind: "run_child", workflowId: "writer" } });
+      expect(step(scene)).toMatchObject({
+        kind: "act",
+        effect: { kind: "run_child", workflowId: "writer", isLeftAlone: true },
+      });
       expect(step(scene)).not.toHaveProperty("effect.childRunId");
     }
   });

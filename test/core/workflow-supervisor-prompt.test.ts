@@ -194,6 +194,12 @@ describe("the decision in an answer", () => {
     expect(decide(`I say: ${JSON.stringify(DECISION)}`, object)).toStrictEqual(DECISION);
   });
 
+  it("is read from the text where a longer list stands beside it", () => {
+    const workers = JSON.stringify(Array.from({ length: 20 }, (_, index) => `worker-${index}`));
+    expect(decide(`Of ${workers} I choose nobody: ${JSON.stringify(DECISION)}`)).toStrictEqual(DECISION);
+    expect(decide(JSON.stringify([DECISION]))).toStrictEqual(DECISION);
+  });
+
   it("is none where there is nothing like it", () => {
     expect(decide("I do not know")).toBeUndefined();
     expect(decide("", { kind: "resign" })).toBeUndefined();

@@ -8,6 +8,7 @@ import {
   createWorker,
   createWorkflow,
 } from "../support/workflow-definitions.ts";
+import { createLiveModel, goOn, liveLoopOf, over } from "../support/stateful-scene.ts";
 import { createWorkflowScene } from "../support/workflow-scene.ts";
 
 describe("the supervisor", () => {
@@ -156,6 +157,31 @@ describe("the supervisor", () => {
       "next-worker",
       "terminate",
     ]);
+    expect(await scene.status(runId)).toBe("completed");
+  });
+
+  test("is told how each worker of its newest decision ended, and of no others", async () => {
+    const model = createLiveModel();
+    const scene = createWorkflowScene({
+      chat: model,
+      definitions: [
+        liveLoopOf("loop"),
+        createWorker("one"),
+        createWorkflow("two", { nodes: [createNode("work", "core.fail")] }),
+        createWorker("three"),
+      ],
+    });
+    const runId = await scene.run("loop");
+    await model.say({ kind: "next-worker", nextWorkerIds: ["one", "two", "nowhere", "three"] });
+    expect(model.told(1).workers).toEqual([
+      { worker: "one", status: "completed" },
+      { worker: "two", status: "failed" },
+      { worker: "nowhere", status: "failed" },
+      { worker: "three", status: "completed" },
+    ]);
+    await model.say(goOn("two"));
+    expect(model.told(2).workers).toEqual([{ worker: "two", status: "failed" }]);
+    await model.say(over);
     expect(await scene.status(runId)).toBe("completed");
   });
 

@@ -96,6 +96,27 @@ describe("the inputs of a node", () => {
     expect(readFrom("read", "found")).toStrictEqual({});
   });
 
+  it("are what another node had put out when this one began, whatever that one did since", () => {
+    const draftStart = (nodeId: string): WorkflowDraft => ({
+      type: "node.started",
+      payload: { nodeId, typeId: "core.noop", attempt: 0 },
+    });
+    const draftEnd = (count: number): WorkflowDraft => ({
+      type: "node.completed",
+      payload: { nodeId: "before", outputs: { count } },
+    });
+    const graph = createGraphOf({}, { input: { type: "connection", nodeId: "before", outputKey: "count" } });
+    const node = graph.nodes.get("read");
+    if (!node) throw new Error("the node is not there");
+    const first = [draftStart("before"), draftEnd(1), draftStart("before"), draftEnd(2), draftStart("read")];
+    const second = [draftStart("before"), draftEnd(3), draftStart("before")];
+    for (const count of [0, 1, 2, 3])
+      expect(inputsOf(playRun({}, ...first, ...second.slice(0, count)), graph, node)).toEqual({ input: 2 });
+    expect(inputsOf(playRun({}, draftStart("read"), ...first.slice(0, 2)), graph, node)).toEqual({
+      input: 1,
+    });
+  });
+
   it.each([
     ["user.name", "alice"],
     ["$user.name", "alice"],

@@ -4,6 +4,7 @@ import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
   filterByType,
+  isCutOff,
   listCarried,
   timeOf,
   type Evidence,
@@ -88,7 +89,8 @@ function isFailure(
     case "child_lost":
       return runs.some(({ forgottenAtMs }) => forgottenAtMs !== undefined);
     case "child_failed":
-      return didEnd("failed");
+      // Or the turn failed in which it was told how its plan ended.
+      return didEnd("failed") || hasPlanned(facts, fact.payload);
     case "output_invalid":
     case "reported_failed":
       return didEnd("completed");
@@ -112,6 +114,16 @@ function isFailure(
     default:
       return false;
   }
+}
+
+/** True for an attempt whose agent submitted a plan, where its own plan limits the spawns. */
+function hasPlanned(
+  facts: readonly FactEvent[],
+  { stepId, attempt }: FactOf<"step.failed">["payload"],
+): boolean {
+  return filterByType(facts, "budget.lent").some(
+    ({ payload }) => payload.stepId === stepId && payload.attempt === attempt,
+  );
 }
 
 function isStopAsked(facts: readonly FactEvent[], stepId: string): boolean {
@@ -235,12 +247,22 @@ function checkTally(evidence: Evidence): string[] {
   const problems: string[] = [];
   if (steps.completed !== finished.size)
     problems.push(`the end counts ${steps.completed} completed, not ${finished.size}`);
-  const sum = steps.completed + steps.failed + steps.timedOut + steps.cancelled + (steps.skipped ?? 0);
-  if (sum !== steps.total || steps.total !== created.plan?.steps || admitted.size !== steps.total + 1)
+  const sum = sumSteps(steps);
+  const isComplete = sum === steps.total && steps.total === created.plan?.steps;
+  if (!isComplete || admitted.size !== steps.total + countDeliveries(evidence))
     problems.push(`the end counts ${sum} of ${steps.total} steps`);
   if ((status === "success") !== (steps.completed === steps.total && isReached(end)))
     problems.push(`${status} with ${steps.completed} of ${steps.total}`);
   return problems;
+}
+
+function sumSteps(steps: FactOf<"coordination.terminal">["payload"]["steps"]): number {
+  return steps.completed + steps.failed + steps.timedOut + steps.cancelled + (steps.skipped ?? 0);
+}
+
+/** A plan that ended with the attempt of its agent need not have come to telling it. */
+function countDeliveries(evidence: Evidence): number {
+  return isCutOff(evidence) && !evidence.admitted.has("@delivery") ? 0 : 1;
 }
 
 /** The steps of the plan that have a result: by their agents, or from the source of the fork. */

@@ -1,6 +1,6 @@
 /** Owns: what must be true outside of the ledger: real starts, agents left at work, and what the owner was told. */
 import { hash } from "node:crypto";
-import { filterByType, timeOf, type Evidence, type OutcomeFact } from "./plan-check.ts";
+import { filterByType, isCutOff, timeOf, type Evidence, type OutcomeFact } from "./plan-check.ts";
 import type { HostRun } from "./plan-host.ts";
 
 export function checkHost(evidence: Evidence): string[] {
@@ -80,20 +80,39 @@ function isKnownToGoOn({ facts, outcomes }: Evidence, { key }: HostRun): boolean
 }
 
 /** Checks that the log has once what an agent used that was stopped, where the host says it. */
-function checkStoppedUse(
-  { facts, outcomes }: Evidence,
-  { key, manner, isStopped, isLate, forgottenAtMs }: HostRun,
-): string[] {
-  if (!isStopped || isLate || manner.tokens === undefined || manner.observe !== "true") return [];
-  // The host said nothing of the stop, and had forgotten the agent before it could be asked.
-  if (manner.cancel === "stops and hangs" && forgottenAtMs !== undefined) return [];
+function checkStoppedUse(evidence: Evidence, run: HostRun): string[] {
+  const { facts, outcomes } = evidence;
+  const {
+    key,
+    manner: { tokens },
+  } = run;
+  if (tokens === undefined || !isStopTold(run) || isEndedElsewhere(evidence, run)) return [];
   const isOf = ({ payload }: { readonly payload: { readonly stepId: string; readonly attempt: number } }) =>
     key.endsWith(`:${payload.stepId}:${payload.attempt}`);
   const outcome = outcomes.find(isOf);
   if (!outcome || !isStopOutcome(outcome)) return [];
   const ends = [outcome, ...filterByType(facts, "step.child_stopped").filter(isOf)];
   const counted = ends.reduce((sum, { payload }) => sum + (payload.usage?.tokens ?? 0), 0);
-  return counted === manner.tokens ? [] : [`${key} used ${manner.tokens} tokens, and ${counted} count`];
+  // The plans that it submitted may have used more.
+  const most = hasUsedSpawns(outcome) ? Infinity : tokens;
+  return counted >= tokens && counted <= most ? [] : [`${key} used ${tokens} tokens, and ${counted} count`];
+}
+
+/** True where the host says what an agent used that was stopped. */
+function isStopTold({ manner, isStopped, isLate, forgottenAtMs }: HostRun): boolean {
+  if (!isStopped || isLate || manner.observe !== "true") return false;
+  // Where the host says nothing of the stop, it may have forgotten the agent before it can be asked.
+  return manner.cancel !== "stops and hangs" || forgottenAtMs === undefined;
+}
+
+/** True where another gateway may have ended the attempt: it cannot ask the agent's host, and says that the agent may go on. */
+function isEndedElsewhere(evidence: Evidence, run: HostRun): boolean {
+  const dispatch = evidence.dispatches.find(({ payload }) => payload.idempotencyKey === run.key);
+  return dispatch?.payload.gateway !== undefined && isKnownToGoOn(evidence, run);
+}
+
+function hasUsedSpawns({ payload }: OutcomeFact): boolean {
+  return (payload.usage?.spawns ?? 0) > 0;
 }
 
 function isStopOutcome({ type, payload }: OutcomeFact): boolean {
@@ -101,7 +120,8 @@ function isStopOutcome({ type, payload }: OutcomeFact): boolean {
 }
 
 /** Told at most once, and the end says the truth about it. */
-function checkDelivery({ facts, host, admitted }: Evidence): string[] {
+function checkDelivery(evidence: Evidence): string[] {
+  const { facts, host, admitted, created } = evidence;
   const [end] = filterByType(facts, "coordination.terminal");
   if (!end) return [];
   const { delivery, steps } = end.payload;
@@ -116,11 +136,14 @@ function checkDelivery({ facts, host, admitted }: Evidence): string[] {
     "not delivered, and the owner was told": delivery === "not_delivered" && toldRuns.length !== 0,
     "the end does not say whether the owner was told": delivery === undefined,
     "the owner was told wrong": toldRuns.some(({ order }) => !order.message.includes(words)),
-    "the owner's turn was cancelled": host.cancels.some(({ key }) => isOfOwner(key)),
+    // The agent of a step is told by a turn of its session, which ends with its attempt.
+    "the owner's turn was cancelled": !created.parent && host.cancels.some(({ key }) => isOfOwner(key)),
     "the owner was tried too often": askedKeys.length > (admitted.get("@delivery")?.retryBudget ?? 0) + 1,
   };
   const problems = Object.entries(isBroken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
-  return delivery === "unknown" ? [...problems, ...checkUnknown(facts, host.runs)] : problems;
+  return delivery === "unknown" && !isCutOff(evidence)
+    ? [...problems, ...checkUnknown(facts, host.runs)]
+    : problems;
 }
 
 function isOfOwner(key: string): boolean {

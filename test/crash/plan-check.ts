@@ -1,6 +1,7 @@
 /** Owns: what must be true of every plan that was played, by the ledger and by what the host knows (D1 to D6, delivery). */
 import { DELIVERY_STEP_ID, createIdempotencyKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { isFact, type FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { checkBudget } from "./plan-check-budget.ts";
 import { checkGates } from "./plan-check-gates.ts";
 import { checkHost } from "./plan-check-host.ts";
 import { checkFates } from "./plan-check-fates.ts";
@@ -54,6 +55,11 @@ export function problemsOf(played: PlayedPlan): string[] {
 }
 
 const OUTCOMES: ReadonlySet<string> = new Set(["step.completed", "step.failed", "step.timed_out"]);
+
+/** The plan of an agent whose attempt is over: nobody is told how it ended. */
+export function isCutOff({ facts }: Evidence): boolean {
+  return filterByType(facts, "coordination.cancel_requested").some(({ payload }) => payload.by === "parent");
+}
 
 export const timeOf = ({ timestamp }: { readonly timestamp: string }): number => Date.parse(timestamp);
 
@@ -154,28 +160,6 @@ function checkLate({ facts }: Evidence): string[] {
     ({ payload: { stepId, attempt, outcome } }) => `${stepId}:${attempt}:${outcome}`,
   );
   return new Set(late).size < late.length ? [`D3: a late outcome was recorded twice: ${late.join(" ")}`] : [];
-}
-
-/** Nothing begins over the plan's number of spawns, and people are asked no sooner. */
-function checkBudget({ facts, created }: Evidence): string[] {
-  const max = created.plan?.budget?.spawns;
-  if (max === undefined) return [];
-  let used = 0;
-  return facts.flatMap((fact) => {
-    if (isAllowance(fact)) used = 0;
-    if (isBudgetQuestion(fact) && used < max) return [`people were asked after ${used} of ${max} spawns`];
-    if (fact.type !== "step.dispatched" || fact.payload.stepId === DELIVERY_STEP_ID) return [];
-    used += 1;
-    return used > max ? [`${fact.payload.stepId} began over the budget of ${max}`] : [];
-  });
-}
-
-function isAllowance({ type, payload }: FactEvent): boolean {
-  return type === "escalation.closed" && payload.resolution === "continued";
-}
-
-function isBudgetQuestion({ type, payload }: FactEvent): boolean {
-  return type === "coordination.escalated" && payload.cause === "budget" && !payload.stepId;
 }
 
 /** Answers to the host are true. */

@@ -52,6 +52,14 @@ describe("discovery", () => {
     expect([refusal.status, refusal.headers.get("access-control-allow-origin")]).toEqual([401, origin]);
     const other = await open.request("/v1/runs/x", { headers: { origin: "https://evil.test" } });
     expect(other.headers.get("access-control-allow-origin")).toBeNull();
+    const readList = (response: Response, name: string): readonly string[] =>
+      (response.headers.get(name) ?? "").split(",");
+    expect(readList(allowed, "access-control-allow-headers")).toEqual(
+      expect.arrayContaining(["a2a-version", "if-none-match", "openwop-parent"]),
+    );
+    expect(readList(refusal, "access-control-expose-headers")).toEqual(
+      expect.arrayContaining(["capabilities-etag", "www-authenticate"]),
+    );
     const closed = await createFakeFace().app.request("/v1/runs", preflight);
     expect([closed.status, closed.headers.get("access-control-allow-origin")]).toEqual([405, null]);
   });

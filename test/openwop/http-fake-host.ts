@@ -194,7 +194,8 @@ export function createFakeHost(): FakeHost {
           ? move(run, "running", "run.resumed")
           : refuse("run_not_paused", "The run is not paused.", { runStatus: run.status }),
       ),
-    resolve: (caller, runId, nodeId) =>
+    question: answerNowhere,
+    resolve: (caller, runId, { nodeId }) =>
       withRun(caller, runId, ({ status }) =>
         nodeId === "gate"
           ? answerDone({ runId, nodeId, interruptId: "i1", status })
@@ -210,6 +211,7 @@ export function createFakeHost(): FakeHost {
               kind: "approval",
               key: "gate:1",
               data: { artifactId: "a", artifactType: "t", title: "Go?", actions: ["accept"] },
+              askedAt: "2026-01-02T03:04:05.678Z",
             })
           : token === "late"
             ? refuse("interrupt_expired", "It is too late.")
@@ -240,7 +242,7 @@ export function createFakeHost(): FakeHost {
 function createMemoryRequests(): RequestLog {
   const kept = new Map<
     string,
-    { digest: string; runId: CoordinationId; answer?: KeptAnswer; hasLapsed?: boolean }
+    { digest: string; subject: string; answer?: KeptAnswer; hasLapsed?: boolean }
   >();
   const nameKey = (key: { tenant: string; endpoint: string; key: string }): string =>
     JSON.stringify([key.tenant, key.endpoint, key.key]);
@@ -248,15 +250,15 @@ function createMemoryRequests(): RequestLog {
     begin: (request): Promise<Begun> => {
       const found = kept.get(nameKey(request));
       if (!found) {
-        kept.set(nameKey(request), { digest: request.digest, runId: request.runId });
-        return Promise.resolve({ kind: "new", runId: request.runId });
+        kept.set(nameKey(request), { digest: request.digest, subject: request.subject });
+        return Promise.resolve({ kind: "new", subject: request.subject });
       }
       if (found.digest !== request.digest) return Promise.resolve({ kind: "mismatch" });
       const { answer } = found;
       if (answer) return Promise.resolve({ kind: "answered", answer });
       if (found.hasLapsed !== true) return Promise.resolve({ kind: "in_flight" });
       found.hasLapsed = false;
-      return Promise.resolve({ kind: "new", runId: found.runId });
+      return Promise.resolve({ kind: "new", subject: found.subject });
     },
     finish: (key, answer) => {
       kept.get(nameKey(key))!.answer = answer;

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { forgetQuestions } from "./a2a-call.ts";
 import { BEARER, createFakeFace, OTHER_TOKEN, createPost, type ErrorBody } from "./http-fake-host.ts";
 import { openMcpWorld, TOKEN as ANN, type McpWorld } from "./mcp-world.ts";
 
@@ -206,6 +207,24 @@ describe("an idempotency key of a write", () => {
     ]);
     const unkeyed = await send(world, "DELETE");
     expect(unkeyed.status).toBe(404);
+  });
+
+  it("that an older version left open with the id of a run is still answered", async () => {
+    const gate = createNode("gate", "core.approvalGate", { title: "Go?" });
+    await using world = await openMcpWorld({ definitions: [createWorkflow("gated", { nodes: [gate] })] });
+    const body = { workflowId: "gated" };
+    const { runId } = (await world.ask("/v1/runs", { method: "POST", body })) as { readonly runId: string };
+    const answer = (): Promise<Response> =>
+      fetch(
+        `${world.baseUrl}/v1/runs/${runId}/interrupts/gate`,
+        createPost(
+          { resumeValue: { action: "accept" } },
+          { authorization: `Bearer ${ANN}`, "idempotency-key": KEY },
+        ),
+      );
+    await waitFor(async () => (await answer()).status === 200, { what: "the question" });
+    forgetQuestions(world.ledger);
+    expect(await (await answer()).json()).toMatchObject({ runId, interruptId: "gate~1" });
   });
 
   it("is another key for another person who answers", async () => {

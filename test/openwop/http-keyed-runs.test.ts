@@ -1,7 +1,7 @@
 /** Owns: which answers of a request with an idempotency key are kept, where the ledger fails or the run changes. */
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
@@ -116,6 +116,28 @@ describe("a keyed answer whose outcome is not known", () => {
       expect((await face.app.request(`/v1/runs/${runId}/interrupts/gate`, other)).status).toBe(409);
     },
   );
+
+  it("is not taken for the answer to the next question of its node", async () => {
+    const nodes = [
+      createNode("first", "core.approvalGate"),
+      createNode("gate", "core.interrupt", { kind: "approval" }),
+      createNode("revise"),
+    ];
+    const edges = [createEdge("gate>revise", { triggerRule: "any_failed" }), createEdge("revise>gate")];
+    const loop = createWorkflow("asks-again", { nodes, edges });
+    const asking = await ask("asks-again", { definitions: [loop] });
+    const { scene, faults, runId } = asking;
+    const reject = () =>
+      post(asking, `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "reject" } });
+    Object.assign(faults, failOnce());
+    expect((await reject()).status).toBe(503);
+    await scene.settle();
+    expect(scene.payloads(runId, "node.suspended").map(({ interruptId }) => interruptId)).toContain("gate~2");
+    const again = await reject();
+    expect(again.status).toBe(200);
+    expect(await again.json()).toMatchObject({ nodeId: "gate", interruptId: "gate~1" });
+    expect(scene.payloads(runId, "interrupt.resolved")).toHaveLength(1);
+  });
 
   it("is told so by the next process, where the first one died before it could keep its answer", async () => {
     const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };

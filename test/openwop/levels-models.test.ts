@@ -223,7 +223,7 @@ describe("a model that says", () => {
     ]);
     expect(await runEnds("half json")).toEqual([
       "structured_output_invalid",
-      "completed",
+      "model_answer_incomplete",
       "decision_malformed",
     ]);
     expect(await runEnds("not of the schema")).toEqual([

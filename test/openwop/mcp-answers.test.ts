@@ -1,6 +1,8 @@
 /** Owns: that a call of the MCP tool `answer` that has an id answers one question, however often it is made. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { forgetKeptAnswers, forgetQuestions } from "./a2a-call.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { callTool, openMcpWorld, type McpClient, type McpWorld } from "./mcp-world.ts";
 
 let world: McpWorld;
@@ -9,8 +11,19 @@ beforeAll(async () => {
     createNode("first", "core.approvalGate", { title: "Build?" }),
     createNode("second", "core.approvalGate", { title: "Deploy to production?" }),
   ];
+  const retried = [
+    createNode("gate", "core.interrupt", { kind: "approval" }),
+    createNode("revise"),
+    createNode("beside", "core.approvalGate", { title: "Announce?" }),
+  ];
   world = await openMcpWorld({
-    definitions: [createWorkflow("two-gates", { nodes, edges: chain("first>second") })],
+    definitions: [
+      createWorkflow("two-gates", { nodes, edges: chain("first>second") }),
+      createWorkflow("asks-again", {
+        nodes: retried,
+        edges: [createEdge("gate>revise", { triggerRule: "any_failed" }), createEdge("revise>gate")],
+      }),
+    ],
   });
 });
 afterAll(() => world[Symbol.asyncDispose]());
@@ -31,6 +44,14 @@ async function findAsking(client: McpClient, runId: string): Promise<unknown> {
   return (data["question"] as { readonly nodeId: string } | undefined)?.nodeId ?? data["status"];
 }
 
+/** Returns the ids of the questions that the run has asked. */
+async function listQuestions(runId: string): Promise<unknown[]> {
+  const { events } = await world.ask(`/v1/runs/${runId}/events/poll?lastSequence=0`);
+  return (events as { readonly type: string; readonly payload: Record<string, unknown> }[]).flatMap(
+    ({ type, payload }) => (type === "node.suspended" ? [payload["interruptId"]] : []),
+  );
+}
+
 it("a call that is made again does not answer the next question", async () => {
   const client = await world.connect();
   const runId = await begin(client);
@@ -43,6 +64,40 @@ it("a call that is made again does not answer the next question", async () => {
   expect(next.structuredContent).toMatchObject({ nodeId: "second" });
   expect(await findAsking(client, runId)).toBe("completed");
   expect(await answer(client, "answer-1", { runId, value: ACCEPT })).toEqual(first);
+});
+
+it("a call that is made again after a crash is told what it came to, and answers no other question", async () => {
+  const client = await world.connect();
+  const runId = await begin(client);
+  const first = await answer(client, "answer-8", { runId, value: ACCEPT });
+  forgetKeptAnswers(world.ledger);
+  const again = await answer(client, "answer-8", { runId, value: ACCEPT });
+  expect(again.structuredContent).toMatchObject({ nodeId: "first" });
+  expect(again.isError).toBe(first.isError);
+  expect(await findAsking(client, runId)).toBe("second");
+});
+
+it("a call that names the node is not taken for the answer to the next question of that node", async () => {
+  const client = await world.connect();
+  const runId = String((await callTool(client, "asks-again")).data["runId"]);
+  const args = { runId, nodeId: "gate", value: { action: "reject" } };
+  expect((await answer(client, "answer-9", args)).structuredContent).toMatchObject({ interruptId: "gate~1" });
+  await waitFor(async () => (await listQuestions(runId)).includes("gate~2"), { what: "the next question" });
+  forgetKeptAnswers(world.ledger);
+  const again = await answer(client, "answer-9", args);
+  expect(again).not.toHaveProperty("isError", true);
+  expect(again.structuredContent).toMatchObject({ interruptId: "gate~1" });
+  expect(await listQuestions(runId)).not.toContain("gate~3");
+});
+
+it("a call that an older version left open is for the question that is open now", async () => {
+  const client = await world.connect();
+  const runId = await begin(client);
+  await answer(client, "answer-10", { runId, value: ACCEPT });
+  expect(await findAsking(client, runId)).toBe("second");
+  forgetQuestions(world.ledger);
+  const again = await answer(client, "answer-10", { runId, value: ACCEPT });
+  expect(again.structuredContent).toMatchObject({ nodeId: "second" });
 });
 
 it("two calls of one id at the same time answer one question", async () => {

@@ -63,13 +63,10 @@ export async function openMcpWorld(options: Partial<Serving> = {}): Promise<McpW
     baseUrl: served.baseUrl,
     mcpUrl,
     ledger,
-    connect: async (token = TOKEN) => {
-      const client = new Client({ name: "a-client", version: "1" });
-      const headers = { authorization: `Bearer ${token}` };
-      const transport = new StreamableHTTPClientTransport(new URL(mcpUrl), { requestInit: { headers } });
-      await client.connect(transport);
-      clients.push(client);
-      return { client, transport };
+    connect: async (token) => {
+      const connected = await connectMcp(served, token);
+      clients.push(connected.client);
+      return connected;
     },
     ask: async (path, { method = "GET", body, token = TOKEN } = {}) => {
       const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -82,6 +79,17 @@ export async function openMcpWorld(options: Partial<Serving> = {}): Promise<McpW
       folder[Symbol.dispose]();
     },
   };
+}
+
+/** Connects a client of the official library. */
+export async function connectMcp({ baseUrl }: Pick<McpWorld, "baseUrl">, token = TOKEN): Promise<McpClient> {
+  const client = new Client({ name: "a-client", version: "1" });
+  const headers = { authorization: `Bearer ${token}` };
+  const transport = new StreamableHTTPClientTransport(new URL(`${baseUrl}/v1/mcp`), {
+    requestInit: { headers },
+  });
+  await client.connect(transport);
+  return { client, transport };
 }
 
 export interface Called {

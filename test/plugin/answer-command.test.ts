@@ -1,34 +1,18 @@
 import { describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
-import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
+import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
-import { logLines, NO_CHATS, openQuestionStage, type QuestionStage } from "./question-stage.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
+import { openTestLedger } from "../support/temp-ledger.ts";
+import { openQuestionStage, say } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
 const APPROVAL = { kind: "approval" } as const;
-
-const say = (
-  { use, logger = logLines().logger }: Pick<QuestionStage, "use"> & Partial<Pick<QuestionStage, "logger">>,
-  args: string | undefined,
-  from: Partial<ChatMessage> = {},
-) =>
-  answerCommand(
-    { use, useChats: NO_CHATS, logger },
-    {
-      channel: "telegram",
-      senderId: "42",
-      isAuthorizedSender: true,
-      sessionKey: OWNER,
-      args,
-      ...from,
-    },
-  );
 
 describe("/coordination approve and deny", () => {
   it("answers in the name that the channel vouches for, and says what that brought about", async () => {
@@ -63,6 +47,40 @@ describe("/coordination approve and deny", () => {
       "Several questions are open: co-1:escalation-2, co-1:escalation-1. Name one of them.",
     );
     expect(await stage.answers("co-1")).toEqual([]);
+  });
+
+  it("without an id means a question of a plan of its subagents, too, in each session around it", async () => {
+    await using stage = await openQuestionStage();
+    await stage.ask("theirs?", OTHER, APPROVAL);
+    const child = await stage.spawn();
+    for (const [number, sessionKey] of [OWNER, child].entries()) {
+      const questionId = await stage.submitDoubted(child, `plan-${number}`);
+      expect(await say(stage, "questions", { sessionKey })).toMatch(
+        new RegExp(`^${questionId} [^\\n]*$`, "u"),
+      );
+      expect(await say(stage, "deny", { sessionKey })).toBe(
+        `Denied: step a is skipped. (plan-${number}:escalation-1)`,
+      );
+      await stage.pass(60_000);
+    }
+  });
+
+  it("without an id means a question of a plan of its subagents, also where the log that has the spawn is damaged", async () => {
+    await using stage = await openQuestionStage();
+    const child = await stage.spawn();
+    await stage.submitDoubted(child, "plan-1");
+    forge(
+      stage.ledgerPath,
+      "delete from event where sequence = 2 and run_key = (select run_key from run where run_id = 'co-1')",
+    );
+    const store = await openTestLedger(stage.ledgerPath, { mode: "read" });
+    const reads = createQuestionReads(store);
+    await expect(reads.view("co-1" as CoordinationId)).rejects.toThrow();
+    expect(await findOnlyQuestion(reads, OWNER)).toMatchObject({
+      kind: "found",
+      found: { view: { coordinationId: "plan-1" } },
+    });
+    await store.close();
   });
 
   it("without an id and without a session asks for the id", async () => {
@@ -104,9 +122,28 @@ describe("/coordination answer", () => {
   it("takes all of the text where no id is there, also where its first word begins one", async () => {
     await using stage = await openQuestionStage();
     await stage.ask("Which?");
-    expect(await say(stage, "answer co-1 is the right one")).toMatch(/^Answered: /u);
-    const { ref } = contentOf(JSON.stringify({ text: "co-1 is the right one" }));
+    expect(await say(stage, "answer co is the right one")).toMatch(/^Answered: /u);
+    const { ref } = contentOf(JSON.stringify({ text: "co is the right one" }));
     expect(await stage.answers("co-1")).toMatchObject([{ text: ref }]);
+  });
+
+  it.each([
+    ["co-1:escalation-1, Use staging", ""],
+    ["escalation-1 Use staging", ""],
+    ["co-1:escalation-1: Use staging", ""],
+    ["co-10:escalation Use staging", " co-10:escalation-1."],
+    ["co-10:es Use staging", " co-10:escalation-1."],
+    ["co-1 Use staging", " co-1:escalation-1."],
+  ])("does not take what names no whole id for a text: %s", async (args, ids) => {
+    await using stage = await openQuestionStage();
+    for (let count = 0; count < 10; count += 1)
+      await stage.ask("Which?", count === 9 ? OWNER : (`agent:${count}:main` as SessionKey));
+    const [word] = args.split(" ");
+    expect(await say(stage, `answer ${args}`)).toBe(
+      `Name the whole id before the text: ${JSON.stringify(word)} is a part of one.${ids || " There are: /coordination questions"}`,
+    );
+    expect(await stage.answers("co-10")).toEqual([]);
+    expect(await say(stage, "answer co-10:escalation-1 Use staging")).toMatch(/^Answered: /u);
   });
 
   it("of a question that is not there says so, and does not take the id for a text", async () => {
@@ -226,14 +263,6 @@ describe("/coordination questions", () => {
       /^co-2:escalation-1 \(answer or deny; until 2026-[^)]+Z\): the owner: its agent asks\. It wrote: "Which of\[31m them\? Say so"\.$/u,
     );
     expect(await say(stage, "questions all")).toContain("co-1:escalation-1");
-  });
-
-  it("tells the answers of which the question takes one", async () => {
-    await using stage = await openQuestionStage();
-    await stage.ask("Which?", OWNER, { options: ["blue", "dark\u202e\nred"] });
-    expect(await say(stage, "questions")).toMatch(
-      /It wrote: "Which\?"\. It takes exactly one of "blue", "dark red"\.$/u,
-    );
   });
 
   it("is short, however many and however long the questions are", async () => {

@@ -35,7 +35,7 @@ function listenTo(api: OpenClawPluginApi, load: () => Promise<UsageHandlers>) {
 
 /** Starts the gateway, or reloads it, with this configuration. */
 async function start(phase1: Record<string, unknown>) {
-  const { api } = createFakeHost({ stateDir: folder.path, phase1 });
+  const { api, entries } = createFakeHost({ stateDir: folder.path, phase1 });
   const handlers = createHookHandlers(api);
   folder.stopLater(handlers);
   await handlers.start();
@@ -48,6 +48,7 @@ async function start(phase1: Record<string, unknown>) {
       trace: TRACE,
     }) as unknown as HookContext<"before_tool_call">;
   return {
+    entries,
     spawn: (id: string) => {
       const event = { toolName: "sessions_spawn", toolCallId: id, runId: "run-1", params: { task: id } };
       return handlers.beforeSpawn(event, contextOf(OWNER));
@@ -116,11 +117,31 @@ describe("a coordination that was opened under a budget which the operator has r
   });
 });
 
+describe("a child that its spawn shows among the sessions of people", () => {
+  it("has its calls and runs stopped as any other child", async () => {
+    const visible = "agent:main:dashboard:6f9e1c1e";
+    const gateway = await start(BUDGET);
+    await gateway.spawn("call-1");
+    await gateway.confirm("call-1", visible);
+    gateway.entries.set(visible, { spawnedBy: OWNER, parentSessionKey: OWNER, spawnDepth: 1 });
+    await gateway.use(visible);
+    expect(await gateway.begin(visible)).toMatchObject({ outcome: "block" });
+    expect(await gateway.call(visible)).toMatchObject({
+      block: true,
+      blockReason: expect.stringContaining("150 of 100 tokens are used") as string,
+    });
+  });
+});
+
 describe("a session that nobody spawned", () => {
   it.each([{}, BUDGET])("does not wait for the ledger with its calls and runs: %j", async (phase1) => {
-    const { api } = createFakeHost({ stateDir: folder.path, phase1 });
+    const { api, entries } = createFakeHost({ stateDir: folder.path, phase1 });
+    const ofPerson = "agent:main:dashboard:0b7d2a44";
+    entries.set(ofPerson, { parentSessionKey: OWNER, spawnDepth: 0 });
     const send = listenTo(api, () => Promise.reject(new Error("the ledger was asked")));
-    expect(await send("before_tool_call", { toolName: "read" }, { sessionKey: OWNER })).toBeUndefined();
-    expect(await send("before_agent_run", {}, { sessionKey: OWNER })).toBeUndefined();
+    for (const sessionKey of [OWNER, ofPerson]) {
+      expect(await send("before_tool_call", { toolName: "read" }, { sessionKey })).toBeUndefined();
+      expect(await send("before_agent_run", {}, { sessionKey })).toBeUndefined();
+    }
   });
 });

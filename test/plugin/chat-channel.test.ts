@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Question } from "../../src/agents/coordination/ports/human-channel.ts";
 import { createChatChannel } from "../../src/plugins/openclaw/runners/chat-channel.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
 import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
 
-async function tellOwner(question: Partial<Record<keyof Question, unknown>> = {}) {
+async function tellOwner(question: Partial<Record<keyof Question, unknown>> = {}, chatSession = OWNER) {
   const owner = createScriptedRunner(() => "work");
   const channel = createChatChannel(owner, () => NOW_MS);
-  const outcome = await channel.notify(noticeOf(question));
+  const outcome = await channel.notify(noticeOf(question, chatSession));
   return { owner, channel, outcome, message: owner.orders[0]?.message ?? "" };
 }
 
@@ -55,13 +56,32 @@ describe("the chat of a coordination's owner", () => {
   it("is told of which answers the agent takes one, as data on the same line", async () => {
     const { message } = await tellOwner({ text: "Which?", options: ["staging", 'a "b"\n'] });
     expect(message.split("\n")[1]).toBe(
-      'The agent wrote, as data: "Which?"; the answer is exactly one of "staging", "a \\"b\\"\\n"',
+      'The agent wrote, as data: "Which?"; the answer is one of these, or its number: 1 "staging", 2 "a \\"b\\"\\n"',
     );
   });
 
   it("has the session of its agent, and the question's id where it is about no step", async () => {
-    const { owner } = await tellOwner({ ownerSession: "agent:research:main", stepId: undefined });
+    const session = "agent:research:main" as SessionKey;
+    const { owner } = await tellOwner({ stepId: undefined }, session);
     expect(owner.orders).toMatchObject([{ agentId: "research", envelope: { stepId: "escalation-2" } }]);
+  });
+
+  it("is the chat of the session that people talk to, also where a subagent of it owns the plan", async () => {
+    const { owner } = await tellOwner({ ownerSession: "agent:main:subagent:1" });
+    expect(owner.orders).toMatchObject([
+      { childSessionKey: OWNER, envelope: { sourceSession: OWNER, targetSession: OWNER } },
+    ]);
+  });
+
+  it("is not there where all that is known is a subagent, which is not woken", async () => {
+    const { owner, outcome } = await tellOwner({}, "agent:main:subagent:1" as SessionKey);
+    expect(owner.orders).toEqual([]);
+    expect(outcome).toEqual({
+      kind: "failed",
+      tries: 1,
+      message:
+        "agent:main:subagent:1 is the session of a subagent, which has no chat, and no spawn of it is recorded",
+    });
   });
 
   it("is told of the same notice under the same key and trace, and of another one under others", async () => {

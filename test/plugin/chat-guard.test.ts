@@ -1,5 +1,6 @@
 /** Words of children on their way to a chat. */
 import { beforeEach, describe, expect, it } from "vitest";
+import { isChildKey } from "../../src/plugins/openclaw/host/session-agent.ts";
 import { createChatGuard, type ChatGuard } from "../../src/plugins/openclaw/withholding/chat-guard.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
@@ -50,6 +51,7 @@ async function createScene(): Promise<Scene> {
   };
   const guard = createChatGuard({
     quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
+    isChild: isChildKey,
   });
   return { ...stage, guard, transcripts, childWords, warnings };
 }

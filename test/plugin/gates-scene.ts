@@ -13,6 +13,8 @@ import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
+import { createSessionParents } from "../../src/plugins/openclaw/privileges/session-parents.ts";
+import { createFakeHost, type FakeHost } from "./fake-host.ts";
 import { createGatesWith, spawnChild, type SpawnedChild } from "../core/gates-world.ts";
 
 export interface Part {
@@ -38,6 +40,8 @@ export interface Saying {
 export interface GatedHost {
   /** The coordinator that hooks reach; a test may replace its answers. */
   readonly runtime: { coordinator: () => Promise<Coordinator>; pendingSpawns: { size: number } };
+  /** Holds what the host records of its sessions. */
+  readonly entries: FakeHost["entries"];
   begins(session: string): Promise<void>;
   /** The next call of the model of a run that goes on. */
   callsModel(session: string): Promise<void>;
@@ -53,9 +57,11 @@ export interface GatedHost {
 export function createGatedHost(coordinator: Coordinator): GatedHost {
   let span: string | undefined;
   const runtime = { coordinator: () => Promise.resolve(coordinator), pendingSpawns: { size: 0 } };
+  const hostRecords = createFakeHost({ stateDir: "/none" });
   const handlers = createGateHandlers({
     quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
     spanOf: () => span,
+    isChild: createSessionParents(hostRecords.api).isChild,
   });
   const transforms = createTextTransforms(() => span);
   const enterSession = (session: string): void => {
@@ -74,6 +80,7 @@ export function createGatedHost(coordinator: Coordinator): GatedHost {
   };
   return {
     runtime,
+    entries: hostRecords.entries,
     callsModel: callModel,
     fromModel,
     begins: async (session) => {

@@ -51,6 +51,18 @@ describe("a child of which the ledger does not answer", () => {
     expect(await isHiding(host, session)).toBe(true);
   });
 
+  it("is kept back also where its spawn shows it among the sessions of people, which are not", async () => {
+    demandGates(checksOf("coder"));
+    const host = createSilentHost();
+    const visible = "agent:coder:dashboard:1";
+    const ofPerson = "agent:coder:dashboard:2";
+    host.entries.set(visible, { spawnedBy: OWNER, parentSessionKey: OWNER, spawnDepth: 1 });
+    host.entries.set(ofPerson, { parentSessionKey: OWNER, spawnDepth: 0 });
+    for (const session of [visible, ofPerson]) await host.begins(session);
+    expect(await isHiding(host, visible)).toBe(true);
+    expect(await isHiding(host, ofPerson)).toBe(false);
+  });
+
   it("goes on where no checks of its agent are demanded", async () => {
     demandGates(checksOf("coder"));
     const host = createSilentHost();

@@ -85,6 +85,12 @@ describe("an approval of the host's", () => {
     ]);
   });
 
+  it("is asked for in the session that people talk to, also where a subagent of it owns the plan", async () => {
+    scriptApproval(ACCEPTED);
+    await notifyApproval(noticeOf({ ownerSession: "agent:main:subagent:1" }));
+    expect(askedCalls[0]).toMatchObject({ params: { sessionKey: OWNER } });
+  });
+
   it.each([
     ["allow-once", "approve"],
     ["deny", "deny"],

@@ -1,6 +1,9 @@
 import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { resolveAllowedModelRef, resolveDefaultModelForAgent } from "openclaw/plugin-sdk/agent-runtime";
 import { describe, expect, it } from "vitest";
+import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
+import { findChildDifferences } from "../../src/agents/coordination/gates/child-differences.ts";
 import { createHostNames, type HostNames } from "../../src/plugins/openclaw/host/host-names.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
@@ -9,7 +12,11 @@ function createNames(config: object, entry: object = {}, env: NodeJS.ProcessEnv 
   const api = {
     // As the host's own, when the plugin is registered.
     resolvePath: () => undefined,
-    runtime: { config: { current: () => config }, agent: { session: { getSessionEntry: () => entry } } },
+    runtime: {
+      config: { current: () => config },
+      modelConfig: { resolveAllowedModelRef, resolveDefaultModelForAgent },
+      agent: { session: { getSessionEntry: () => entry } },
+    },
   };
   return createHostNames(api as unknown as OpenClawPluginApi, env);
 }
@@ -28,6 +35,8 @@ const CONFIG = {
   },
 };
 
+const OF_ANTHROPIC = { agents: { defaults: { model: { primary: "anthropic/claude-opus-5" } } } };
+
 describe("the model that a spawn means", () => {
   it.each([
     ["openai/large", "openai/large"],
@@ -40,11 +49,30 @@ describe("the model that a spawn means", () => {
     ["lmstudio/qwen@q4_k_m", "lmstudio/qwen@q4_k_m"],
     ["workers-ai/@cf/meta", "workers-ai/@cf/meta"],
   ])("%s is %s", (name, expected) => {
-    expect(createNames(CONFIG).modelOf(name)).toBe(expected);
+    expect(createNames(CONFIG).modelOf(name, "main")).toBe(expected);
   });
 
   it("is what was written where the configuration says nothing", () => {
-    expect(createNames({}).modelOf("best")).toBe("best");
+    expect(createNames({}).modelOf("best", "main")).toBe("best");
+  });
+
+  it.each([
+    ["sonnet", "claude-sonnet-5"],
+    ["anthropic/sonnet", "anthropic/claude-sonnet-5"],
+    ["Anthropic/Opus-4.6@work", "anthropic/claude-opus-4-6"],
+    ["google/gemini-3-pro", "google/gemini-3.1-pro-preview"],
+    ["openrouter/auto", "openrouter/openrouter/auto"],
+    ["openai/large", "openai/large"],
+  ])("is the one that the host takes for its short name: %s is %s", (name, expected) => {
+    expect(createNames(OF_ANTHROPIC).modelOf(name, "main")).toBe(expected);
+  });
+
+  it("is compared as the host runs it: only another model is a difference", () => {
+    const model = createNames(OF_ANTHROPIC).modelOf("sonnet", "main");
+    const compare = (ran: string) =>
+      findChildDifferences({ agentId: "main" as AgentId, model }, { model: ran });
+    expect(compare("anthropic/claude-sonnet-5")).toEqual([]);
+    expect(compare("anthropic/claude-haiku-4-5")).toMatchObject([{ field: "model" }]);
   });
 });
 

@@ -6,10 +6,14 @@ export const NOW_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 export const HOUR_MS = 3_600_000;
 export const QUESTION_ID = "co-1:escalation-2";
 
-export function noticeOf(question: Partial<Record<keyof Question, unknown>> = {}): ChannelNotice {
+export function noticeOf(
+  question: Partial<Record<keyof Question, unknown>> = {},
+  chatSession = OWNER,
+): ChannelNotice {
   return {
     noticeId: `${QUESTION_ID}:0`,
     notice: 0,
+    chatSession,
     signal: new AbortController().signal,
     question: {
       questionId: QUESTION_ID,

@@ -4,6 +4,7 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { ChildRequest } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { isChildKey } from "../../src/plugins/openclaw/host/session-agent.ts";
 import {
   createObserveHandlers,
   type ObserveHandlers,
@@ -50,7 +51,10 @@ async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): P
     close: () => Promise.resolve(),
   } as unknown as SharedRuntime;
   await replaceRuntime(runtime);
-  const handlers = createObserveHandlers({ quietly: (_, work) => work(runtime).catch(() => undefined) });
+  const handlers = createObserveHandlers({
+    quietly: (_, work) => work(runtime).catch(() => undefined),
+    isChild: isChildKey,
+  });
   return { world, coordinator, handlers, session };
 }
 

@@ -1,5 +1,5 @@
 /** Coordinations as runs, over a real ledger: what is asked of the host of workflow runs, and is none of them. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createCoordinationRuns } from "../../src/agents/coordination/runtime/workflow-host/coordination-runs.ts";
@@ -9,14 +9,23 @@ import type {
   Caller,
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { composeWorkflows } from "../../src/plugins/compose-workflows.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
-import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
+import {
+  createAuthor,
+  openingOf,
+  OWNER,
+  quietLogger,
+  spawnOf,
+  testCoordinator,
+} from "../support/ledger-fixtures.ts";
 import {
   createManualClock,
   openTestLedger,
   createTempFolder,
   TEST_EPOCH_MS,
 } from "../support/temp-ledger.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const OURS: Caller = { tenant: "default", principal: "ops" };
 const OTHERS: Caller = { tenant: "other", principal: "ops" };
@@ -37,6 +46,7 @@ const EMPTY = {
   cancel: answerNoRun,
   pause: answerNoRun,
   resume: answerNoRun,
+  question: answerNoRun,
   resolve: answerNoRun,
   watch: () => () => undefined,
 } as unknown as WorkflowHost;
@@ -125,14 +135,25 @@ describe("a coordination that waits for people", () => {
   it("goes on with an answer to its node, once", async () => {
     await using at = await createScene();
     const answer = { answers: { [QUESTION]: "yes, please" } };
-    const wrong = await at.host.resolve(OURS, RUN, "orchestrator", { action: "perhaps" });
+    const wrong = await at.host.resolve(OURS, RUN, { nodeId: "orchestrator" }, { action: "perhaps" });
     expect(wrong).toMatchObject({ kind: "refused", code: "validation_error" });
-    expect(await at.host.resolve(OURS, RUN, "step-9", answer)).toMatchObject({ code: "interrupt_not_found" });
-    expect(await at.host.resolve(OURS, RUN, "orchestrator", answer)).toMatchObject({
+    expect(await at.host.resolve(OURS, RUN, { nodeId: "step-9" }, answer)).toMatchObject({
+      code: "interrupt_not_found",
+    });
+    const another = { nodeId: "orchestrator", interruptId: "escalation-9" };
+    expect(await at.host.resolve(OURS, RUN, another, answer)).toMatchObject({
+      code: "interrupt_already_resolved",
+    });
+    const question = { nodeId: "orchestrator", interruptId: QUESTION };
+    for (const place of [question, { nodeId: "orchestrator" }])
+      expect(await at.host.question(OURS, RUN, place)).toMatchObject({ kind: "done", value: question });
+    expect(await at.host.question(OURS, RUN, another)).toMatchObject({ code: "interrupt_already_resolved" });
+    expect(await at.host.question(OTHERS, RUN, question)).toMatchObject({ code: "not_found" });
+    expect(await at.host.resolve(OURS, RUN, question, answer)).toMatchObject({
       kind: "done",
       value: { runId: RUN, interruptId: QUESTION },
     });
-    expect(await at.host.resolve(OURS, RUN, "orchestrator", answer)).toMatchObject({
+    expect(await at.host.resolve(OURS, RUN, { nodeId: "orchestrator" }, answer)).toMatchObject({
       code: "interrupt_already_resolved",
     });
     const log = await at.host.events(OURS, RUN, ALL);
@@ -167,13 +188,55 @@ describe("a coordination that waits for people", () => {
         at.host.ancestry(caller, runId),
         at.host.cancel(caller, runId, {}),
         at.host.pause(caller, runId, {}),
-        at.host.resolve(caller, runId, "orchestrator", { action: "accept" }),
+        at.host.resolve(caller, runId, { nodeId: "orchestrator" }, { action: "accept" }),
       ]);
       expect(answers.map((answer) => "code" in answer && answer.code)).toEqual(
         answers.map(() => "not_found"),
       );
     }
     expect(await at.host.snapshot(OURS, RUN)).toMatchObject({ value: { status: "waiting-input" } });
+  });
+});
+
+describe("a coordination that another gateway drives", () => {
+  it("wakes who watches it here", async () => {
+    const folder = createTempFolder();
+    onTestFinished(() => folder[Symbol.dispose]());
+    const path = folder.file("ledger.sqlite");
+    const here = await openTestLedger(path);
+    onTestFinished(() => here.close());
+    const elsewhere = await openTestLedger(path);
+    onTestFinished(() => elsewhere.close());
+    const author = createAuthor("far");
+    await elsewhere.append(author.append(openingOf("trace")));
+    const running = await composeWorkflows({
+      ledgerPath: path,
+      store: here.workflows,
+      coordinations: {
+        store: here,
+        coordinator: testCoordinator({
+          store: here,
+          clock: createManualClock(),
+          newCoordinationId: () => expect.fail("this gateway opens none"),
+        }),
+        tenant: "default",
+      },
+      definitions: [],
+      logger: quietLogger,
+      secrets: new Map(),
+      privateOrigins: [],
+      peerTokens: {},
+      confidenceFloor: 0.5,
+      escalationThreshold: 0.7,
+      baseUrl: () => "http://127.0.0.1",
+      readVariable: () => undefined,
+    });
+    onTestFinished(() => running.close());
+    let wakes = 0;
+    running.host.watch(author.runId, () => (wakes += 1));
+    await waitFor(() => wakes === 1, { what: "the first look at the coordination" });
+    await elsewhere.append(author.append(spawnOf("call-1")));
+    await waitFor(() => wakes === 2, { what: "news of the coordination" });
   });
 });
 

@@ -159,6 +159,22 @@ describe("a child that may only use some tools", () => {
     expect(await readRefusals()).toMatchObject([{ tool: "exec", rule: "tools.allow" }]);
   });
 
+  it("has no call recorded that it may make and that fails: the result that the host asks of it, or code of the host", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+    const result = eventOf("structured_output", { result: 1 });
+    const code = { ...eventOf("exec", { code: "throw 1" }), toolKind: "code_mode_exec" as const };
+    for (const event of [result, code]) {
+      const ruling = await handlers.beforeCall(event, contextOf(CHILD));
+      expect(ruling?.block).toBeUndefined();
+      await handlers.afterCall({ ...event, error: "it failed" }, contextOf(CHILD));
+    }
+    // The host itself refuses one without a result, and asks nobody before.
+    const error = "Validation failed for tool structured_output";
+    await handlers.afterCall({ ...eventOf("structured_output", {}), error }, contextOf(CHILD));
+    expect(await readRefusals()).toEqual([]);
+  });
+
   it("has what it would call through Tool Search recorded once, whether or not the host knows the tool", async () => {
     await start();
     await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });

@@ -1,13 +1,16 @@
 /** Owns: a running coordinator on a real ledger with questions of agents, as gateway methods and the chat command see it. */
-import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { EscalationsConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { createQuestionReads, type QuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
+import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
+import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { UseChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
-import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
+import { plan, step } from "../core/planned-world.ts";
+import { OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
 import {
   createManualClock,
   openTestLedger,
@@ -33,6 +36,8 @@ export function logLines(): { readonly logger: Logger; readonly lines: LoggedLin
 export const NO_CHATS: UseChats = () => Promise.reject(new Error("no agent is to be called"));
 
 export interface QuestionStage extends AsyncDisposable {
+  /** The file of the ledger. */
+  readonly ledgerPath: string;
   readonly use: UsePlans;
   readonly useChats: UseChats;
   readonly logger: Logger;
@@ -48,10 +53,26 @@ export interface QuestionStage extends AsyncDisposable {
       readonly options?: readonly string[];
     },
   ): Promise<string>;
+  /** Has the model of a session spawn a subagent; answers its session. */
+  spawn(source?: SessionKey): Promise<SessionKey>;
+  /** Has a session submit a plan with a step that its planner doubts, so that people are asked; answers the id of the question. */
+  submitDoubted(owner: SessionKey, coordinationId: string): Promise<string>;
   /** Each answer as the ledger has it. */
   answers(runId: string): Promise<object[]>;
   /** Time goes on, and what is due happens. */
   pass(ms: number): Promise<void>;
+}
+
+/** Has a person write `/coordination ARGS` in the chat of the owner; answers the reply. */
+export function say(
+  { use, logger = logLines().logger }: Pick<QuestionStage, "use"> & Partial<Pick<QuestionStage, "logger">>,
+  args: string | undefined,
+  from: Partial<ChatMessage> = {},
+): Promise<string> {
+  return answerCommand(
+    { use, useChats: NO_CHATS, logger },
+    { channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args, ...from },
+  );
 }
 
 /** Coordinations are `co-1`, `co-2` and so on, in the order in which sessions first ask. */
@@ -60,7 +81,8 @@ export async function openQuestionStage(
 ): Promise<QuestionStage> {
   const folder = createTempFolder();
   const clock = createManualClock();
-  const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+  const ledgerPath = folder.file("ledger.sqlite");
+  const store = await openTestLedger(ledgerPath, { clock });
   let opened = 0;
   const coordinator = testCoordinator({
     store,
@@ -79,6 +101,7 @@ export async function openQuestionStage(
   let nowMs = TEST_EPOCH_MS;
   return {
     ...logLines(),
+    ledgerPath,
     use: (work) => work(running, runtime),
     useChats: NO_CHATS,
     ask: async (question, by = OWNER, { kind, answerMs, options } = {}) => {
@@ -95,6 +118,28 @@ export async function openQuestionStage(
       });
       if (openedQuestion.kind === "refused") throw new Error(openedQuestion.reason);
       return openedQuestion.questionId;
+    },
+    spawn: async (source = OWNER) => {
+      const toolCallId = `call of ${source}`;
+      const request = spawnRequest({ call: toolCallId, trace: `trace of ${source}`, source });
+      const admission = await coordinator.admitSpawn(request);
+      if (admission.kind === "refused") throw new Error(admission.reason);
+      const { coordinationId, stepId } = admission.envelope;
+      const child = `${source}:subagent:1` as SessionKey;
+      await coordinator.confirmSpawn(
+        { coordinationId, stepId, sourceSession: source, toolCallId },
+        { childSessionKey: child, childRunId: `run of ${child}` },
+      );
+      return child;
+    },
+    submitDoubted: async (ownerSession, coordinationId) => {
+      const submitted = await coordinator.submitPlan({
+        plan: plan([step("a", { confidence: 0.2 })], { coordinationId, ownerSession }),
+        submittedBy: ownerSession,
+        ownerAgent: "main" as AgentId,
+      });
+      if (submitted.kind !== "accepted") throw new Error(JSON.stringify(submitted));
+      return `${coordinationId}:escalation-1`;
     },
     answers: async (runId) => {
       const log = await store.read(runId as CoordinationId, { from: 0, limit: 1_000 });

@@ -9,14 +9,22 @@ import { createStubPlans, SESSION, stepView, viewOf } from "./stub-plans.ts";
 const LONG = contentOf(writeLongText({ chars: 60_000, head: "BEGIN", middle: "MIDDLE", tail: "END" }));
 const GONE = contentOf("deleted by retention");
 const OUTPUTS = contentOf(JSON.stringify({ points: ["fast"] }));
+const REPLACED = contentOf(JSON.stringify({ text: `"quoted"\n${LONG.text}` }));
+const WORDS = contentOf('{"text":"words of the agent"}');
 const CHILD = "agent:research:subagent:1" as SessionKey;
 
 const createResults = (...contents: readonly ReturnType<typeof contentOf>[]) =>
-  contents.map(({ ref }) => ({ kind: ref === OUTPUTS.ref ? "outputs" : "text", attempt: 1, content: ref }));
+  contents.map(({ ref }) => ({
+    kind: [OUTPUTS.ref, REPLACED.ref].includes(ref) ? "outputs" : "text",
+    attempt: 1,
+    content: ref,
+  }));
 
 const view = viewOf([
   stepView("long", { name: "scout", status: "completed", results: createResults(LONG) }),
   stepView("both", { status: "completed", results: createResults(LONG, OUTPUTS) }),
+  stepView("replaced", { status: "completed", results: createResults(REPLACED) }),
+  stepView("words", { status: "completed", results: createResults(WORDS) }),
   stepView("gone", { status: "completed", results: createResults(GONE) }),
   stepView("short", { status: "completed" }),
   stepView("held", { status: "held", held: { checks: [], findings: [], failures: {} } }),
@@ -31,7 +39,8 @@ const stub = createStubPlans({
     ),
   reads: {
     view: (id) => Promise.resolve(id === "co-1" ? view : undefined),
-    get: (sha256) => Promise.resolve([LONG, OUTPUTS].find(({ ref }) => ref.sha256 === sha256)?.text),
+    get: (sha256) =>
+      Promise.resolve([LONG, OUTPUTS, REPLACED, WORDS].find(({ ref }) => ref.sha256 === sha256)?.text),
     list: () => Promise.resolve([{ runId: "co-1", summary: { ownerSession: SESSION } }] as never),
   },
 });
@@ -50,7 +59,15 @@ const readStep = (stepId: string, more: object = {}, session: string = SESSION):
 describe("coordination_result", () => {
   it("lists what a session may read, and no text", async () => {
     const { results: listed } = (await ask({})) as unknown as { results: readonly { stepId: string }[] };
-    expect(listed.map(({ stepId }) => stepId)).toEqual(["long", "both", "both", "gone", "below"]);
+    expect(listed.map(({ stepId }) => stepId)).toEqual([
+      "long",
+      "both",
+      "both",
+      "replaced",
+      "words",
+      "gone",
+      "below",
+    ]);
     expect(listed[0]).toEqual({
       coordinationId: "co-1",
       stepId: "long",
@@ -88,6 +105,24 @@ describe("coordination_result", () => {
     expect(await readStep("both")).toMatchObject({ kind: "outputs", text: OUTPUTS.text });
     expect(await readStep("both", { sha256: LONG.ref.sha256 })).toMatchObject({ kind: "text" });
     expect(await readStep("both", { sha256: "0".repeat(64) })).toMatchObject({ status: "error" });
+  });
+
+  it("reads a text that is kept as outputs as the text, where tellings name its places", async () => {
+    const text = `"quoted"\n${LONG.text}`;
+    expect(await readStep("replaced", { from: 5, chars: 10 })).toMatchObject({
+      kind: "outputs",
+      sha256: REPLACED.ref.sha256,
+      chars: text.length,
+      text: text.slice(5, 15),
+      next: 15,
+    });
+    expect(await readStep("replaced", { find: "MIDDLE" })).toMatchObject({
+      matches: [{ at: text.indexOf("MIDDLE") }],
+    });
+  });
+
+  it("reads the words of an agent as they are, also where they look like outputs", async () => {
+    expect(await readStep("words")).toMatchObject({ chars: WORDS.text.length, text: WORDS.text });
   });
 
   it.each([

@@ -58,6 +58,7 @@ describe("a session, where several gateways share a ledger", () => {
     const reads: QuestionReads = {
       view: viewRun,
       list: listRuns,
+      findUnproven: () => Promise.resolve(undefined),
       get: () => Promise.resolve(undefined),
       holders: () => Promise.resolve(["co-b", "co-a"] as CoordinationId[]),
     };

@@ -163,16 +163,17 @@ describe("coordination_status", () => {
     });
   });
 
-  it("shortens outputs that are too long, and says how long they are and how to read on", async () => {
+  it("shortens outputs that are too long, and says how long they are for coordination_result and how to read on", async () => {
     const long = keepOutputs({ text: "x".repeat(50_000) });
     const steps = [stepView("a", { status: "completed", output: long.ref })];
     const big = createStubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get: long.get } });
     const { outputs } = (await call({ coordinationId: "co-1", outputsOf: "a" }, big)) as {
       outputs?: { outputs: { text: string; _shortened: string } };
     };
-    expect(outputs).toMatchObject({ kind: "shortened", chars: 50_011 });
+    expect(outputs).toMatchObject({ kind: "shortened", chars: 50_000 });
     expect(JSON.stringify(outputs?.outputs).length).toBeLessThanOrEqual(16_000);
     expect(outputs?.outputs.text).toMatch(/^x+ \(\.\.\. \d+ characters left out \.\.\.\) x+$/u);
+    expect(outputs?.outputs._shortened).toContain("shortened from 50000 characters");
     expect(outputs?.outputs._shortened).toContain("coordination_result: coordinationId co-1, stepId a");
   });
 

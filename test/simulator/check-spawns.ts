@@ -1,5 +1,6 @@
 /** Owns: that every spawn of a model came to what the host was answered, and to what the host knows of the child. */
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { HostRun } from "../crash/plan-host.ts";
 import { isDisturbed } from "./check-steps.ts";
@@ -63,10 +64,12 @@ function checkChild(
   fates: ReadonlyMap<string, Fate>,
 ): string[] {
   if (!child) return [];
-  // A child that revises its result is acknowledged again.
+  // A child that revises its result is acknowledged again, and one that planned is told how its plan ended.
   const acknowledged = world.journal
     .filter("step.acknowledged")
-    .filter(({ payload }) => payload.childSessionKey === child.session);
+    .filter(
+      ({ payload }) => payload.childSessionKey === child.session && payload.stepId !== DELIVERY_STEP_ID,
+    );
   const holders = [
     ...new Map(acknowledged.map((fact) => [`${fact.runId}:${fact.payload.stepId}`, fact])).values(),
   ];

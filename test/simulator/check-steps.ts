@@ -203,10 +203,10 @@ function acknowledgeStep(books: Books, run: RunModel, event: FactOf<"step.acknow
   if (!step) return problems;
   const holder = books.children.get(childSessionKey);
   const name = `${event.runId}/${stepId}`;
-  // A child that revises its result, and the owner's session, are there again.
+  // A child that revises its result is there again. A delivery is told to whoever owns the plan, which may be such a child.
   if (holder !== undefined && holder !== name && stepId !== DELIVERY)
     problems.push(`H3: ${childSessionKey} works on ${holder} and ${name}`);
-  books.children.set(childSessionKey, name);
+  if (stepId !== DELIVERY) books.children.set(childSessionKey, name);
   step.child = childSessionKey;
   return problems;
 }

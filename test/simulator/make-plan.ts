@@ -15,9 +15,9 @@ export interface PlanWish {
 
 /** The same wish of the same schedule is the same plan. */
 export function planFor(schedule: Schedule, wish: PlanWish): Fields {
-  const { focus, hasWorktrees } = schedule.setup;
+  const { focus, hasWorktrees, sharedSpawns: spawns } = schedule.setup;
   const made = focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
-  const plan = setCriteria(schedule.seed, made);
+  const plan = { ...setCriteria(schedule.seed, made), ...(spawns !== undefined && { budget: { spawns } }) };
   return hasWorktrees ? isolateSteps(schedule.seed, plan) : plan;
 }
 

@@ -111,6 +111,15 @@ export type Move =
       readonly permille?: number;
       readonly isPreview: boolean;
     }
+  /** The agent of a step that is at work submits a plan. */
+  | {
+      readonly kind: "nest";
+      readonly agent: number;
+      readonly plan: number;
+      readonly steps: number;
+      /** Its budget; absent: it states none. */
+      readonly spawns?: number;
+    }
   | { readonly kind: "end turn"; readonly gateway: number }
   | { readonly kind: "late report"; readonly gateway: number; readonly attempt: number }
   | { readonly kind: "break"; readonly gateway: number; readonly fault: PortFault }
@@ -130,6 +139,8 @@ export interface Setup {
   /** Holds the results of agents that are checked or careful. */
   readonly isGated: boolean;
   readonly focus?: Focus;
+  /** The budget of spawns of each plan of an owner, which it shares with the plans of its agents. */
+  readonly sharedSpawns?: number;
   /** Steps of plans work in worktrees. */
   readonly hasWorktrees?: true;
 }

@@ -1,6 +1,6 @@
 /** Owns: carrying out one move in the world. A move that has nothing to act on does nothing. */
 import { answerQuestion, askQuestion, waitForDeadline } from "./perform-answers.ts";
-import { forkPlan, requestChange, submitPlan, reportLate } from "./perform-plans.ts";
+import { forkPlan, nestPlan, requestChange, submitPlan, reportLate } from "./perform-plans.ts";
 import { endChild, sayAsChild, spawnChild } from "./perform-spawns.ts";
 import { writeFiles } from "./perform-writes.ts";
 import type { Move } from "./moves.ts";
@@ -24,6 +24,7 @@ const PERFORMERS: { readonly [K in Move["kind"]]: Perform<Extract<Move, { kind: 
   retry: requestChange,
   write: writeFiles,
   fork: forkPlan,
+  nest: nestPlan,
   "end turn": endTurn,
   "late report": reportLate,
   break: (world, { gateway, fault }) => armFault(pickGateway(world, gateway).life, fault),

@@ -1,5 +1,6 @@
 /** Owns: submitting plans, forking them, asking to cancel or retry them, and reports of agents that come too late. */
 import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { planOf, stepOf } from "../crash/plan-schedule.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
 import { planFor } from "./make-plan.ts";
@@ -72,6 +73,27 @@ export function requestChange(
     });
     promise.answeredAtMs = world.clock.now();
   });
+}
+
+/** An agent that is at work submits a plan of its own. */
+export function nestPlan(world: World, move: Extract<Move, { kind: "nest" }>): void {
+  const working = world.gateways.flatMap((gateway) =>
+    gateway.agents.runs
+      .filter(({ isDelivery, ending }) => !isDelivery && !ending)
+      .map(({ order }) => ({ gateway, order })),
+  );
+  const agent = working[move.agent % Math.max(1, working.length)];
+  if (!agent) return;
+  const steps = Array.from({ length: move.steps }, (_, index) => stepOf(`n${index + 1}`));
+  const { childSessionKey: ownerSession, agentId: ownerAgent } = agent.order;
+  const plan = planOf(steps, {
+    coordinationId: `inside-${move.plan}`,
+    ownerSession,
+    ...(move.spawns !== undefined && { budget: { spawns: move.spawns } }),
+  });
+  void callGateway(agent.gateway, ({ coordinator }) =>
+    coordinator.submitPlan({ plan, submittedBy: ownerSession, ownerAgent }),
+  );
 }
 
 /** An agent of an attempt that may be long over reports to whatever process there is. */

@@ -112,6 +112,34 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
     breaks: "a plan spends more than its budget",
   },
   {
+    name: "lent-budget-begins-steps",
+    file: `${DISPATCH}/plan-rules.ts`,
+    find: "  const lent = sumLent(state);\n",
+    replace: "  const lent = NOTHING_SPENT;\n",
+    breaks: "steps begin with the budget that is set aside for a plan of an agent",
+  },
+  {
+    name: "lent-twice",
+    file: `${DISPATCH}/plan-rules.ts`,
+    find: "addSpent(usedBefore, sumLent(state, spec.stepId))",
+    replace: "usedBefore",
+    breaks: "the plans of two agents are lent the same budget",
+  },
+  {
+    name: "loan-given-back-too-early",
+    file: `${DISPATCH}/decide-budget.ts`,
+    find: "(_, name) => used[name])",
+    replace: "(_, name) => 0 * used[name])",
+    breaks: "the use of a plan of an agent counts for nothing until the attempt ends",
+  },
+  {
+    name: "loan-never-ends",
+    file: `${DISPATCH}/plan-rules.ts`,
+    find: "return plan.running.toArray().flatMap((stepId) => {",
+    replace: "return steps.keySeq().toArray().flatMap((stepId) => {",
+    breaks: "steps wait for ever for budget that was lent to a plan of an agent",
+  },
+  {
     name: "failed-dependency-counts",
     file: `${LEDGER}/plan-progress.ts`,
     find: "if (wait.met >= planned.fanIn) {",
@@ -173,6 +201,13 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
     find: "granted: (step.granted ?? 0) + 1,",
     replace: "granted: (step.granted ?? 0) + 2,",
     breaks: "D4: a retry that people grant is two retries",
+  },
+  {
+    name: "records-wake-nobody",
+    file: `${RUNTIME}/coordinator.ts`,
+    find: "      if (events[0]) dispatcher.lookAt(events[0].runId);\n",
+    replace: "",
+    breaks: "D1: what is due because of a record waits for a timer",
   },
   {
     name: "stray-not-stopped",

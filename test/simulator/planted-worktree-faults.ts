@@ -15,7 +15,7 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   {
     name: "merge-drops-conflicts",
     file: `${RUNTIME}/worktrees/merge-worktree.ts`,
-    find: "  if (problems.length > 0) return askAbout(merge, { unmerged: problems, written: 0 });\n",
+    find: "  if (problems.length > 0) return askAbout(merge, { unmerged: problems, changed: [] });\n",
     replace: "",
     breaks: "W3: what could not be merged is dropped, and nobody is asked",
   },

@@ -1,6 +1,7 @@
 /** Owns: playing a schedule to its end, with all checks after every move, and the end that all promises must come to. */
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { checkEnd } from "./check-end.ts";
+import { createDueCheck } from "./check-due.ts";
 import { createLogCheck } from "./check-log.ts";
 import type { Move, Schedule } from "./moves.ts";
 import { endTroubles, performMove } from "./perform-move.ts";
@@ -13,22 +14,27 @@ export interface Played {
   readonly world: World;
 }
 
-/** A run that goes on for longer than that hangs. */
-const LONG_MS = 6 * 3_600_000;
+/** A run that goes on for longer than that hangs: three deliveries of 10 minutes each, one after another, took longest. */
+const LONG_MS = 3_600_000;
 const PACE_MS = 15_000;
 /** After the end, for what comes too late. */
 const AFTERMATH_MS = 40_000;
 
 export async function playSchedule(schedule: Schedule): Promise<Played> {
   const world = createWorld(schedule);
-  const check = createLogCheck(world);
+  const checkLog = createLogCheck(world);
+  const checkDue = createDueCheck(world);
+  const check = (): void => {
+    checkLog();
+    world.problems.push(...checkDue());
+  };
   for (const gateway of world.gateways) bootGateway(world, gateway);
   await settle();
   const { problems: found } = world;
   const perform = (move: Move): Promise<void> => performMove(world, move);
   const finding = await playMoves({ moves: schedule.moves, problems: found, perform, check });
   if (finding) return { world, finding };
-  await playToEnd(world);
+  await playToEnd(world, checkDue);
   check();
   if (world.problems.length === 0) await checkEnd(world);
   const { problems } = await verifyLedger(world.ledger.open(world.clock));
@@ -37,14 +43,17 @@ export async function playSchedule(schedule: Schedule): Promise<Played> {
   return { world, finding: { problems: [...world.problems], atMove: schedule.moves.length } };
 }
 
-async function playToEnd(world: World): Promise<void> {
+async function playToEnd(world: World, checkDue: () => string[]): Promise<void> {
   await endTroubles(world);
   const { clock } = world;
   const endMs = clock.now() + LONG_MS;
   // Calls under way may still open something.
   do {
     await clock.advance(AFTERMATH_MS);
-    while (clock.now() < endMs && isAnythingOpen(world)) await clock.advance(PACE_MS);
+    while (clock.now() < endMs && isAnythingOpen(world)) {
+      world.problems.push(...checkDue());
+      await clock.advance(PACE_MS);
+    }
     await clock.advance(AFTERMATH_MS);
   } while (clock.now() < endMs && isAnythingOpen(world));
   for (const { coordinator } of world.gateways)

@@ -290,6 +290,12 @@ export const FACTS: FactPayloads = {
     used: 3,
     stopped: "spawn",
   },
+  "budget.lent": {
+    stepId: STEP,
+    attempt: 1,
+    to: "co-2" as CoordinationId,
+    budget: { spawns: 3, tokens: 1_000, costMicroUsd: 5_000 },
+  },
   "coordination.escalated": {
     escalationId: "escalation-1",
     stepId: STEP,

@@ -16,7 +16,11 @@ import {
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import type { PolicyBook } from "../../src/agents/coordination/runtime/environment/policy-rules.ts";
-import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import {
+  createCoordinator,
+  type Coordinator,
+  type CoordinatorDependencies,
+} from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
@@ -179,7 +183,7 @@ export interface World {
   /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
   start(
     wrap?: (store: MemoryStore) => MemoryStore,
-    outside?: { readonly clock: Clock; readonly runner: SpawnObserver },
+    outside?: Pick<CoordinatorDependencies, "clock" | "runner" | "budget" | "usage">,
   ): Coordinator;
 }
 

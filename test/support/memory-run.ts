@@ -11,7 +11,12 @@ import {
   type WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { RunAppend, RunStore, StoredRun } from "../../src/agents/coordination/ports/run-store.ts";
+import type {
+  ListQuery,
+  RunAppend,
+  RunStore,
+  StoredRun,
+} from "../../src/agents/coordination/ports/run-store.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import type { OwnerRow } from "../../src/infra/ledger/owner-fence.ts";
 import { findDamageIn, type ChainedLog } from "./hash-chain.ts";
@@ -57,6 +62,17 @@ export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Ev
       length: events.length,
       ...readKnownOrigin(run),
     }));
+  const findEntry = (runId: CoordinationId) =>
+    answer(() => listEntries().find((listed) => listed.runId === runId));
+  const list = ({ limit, status, idPrefix = "", order = "newest", after }: ListQuery) =>
+    answer(() =>
+      (order === "oldest" ? listEntries() : listEntries().toReversed())
+        .filter(({ runId }) => runId.startsWith(idPrefix))
+        .filter(({ summary }) => !status || hasEnded(summary) === (status === "ended"))
+        .filter(({ ordinal }) => !after || (order === "oldest") === ordinal > after.ordinal)
+        .filter(({ ordinal }) => ordinal !== after?.ordinal)
+        .slice(0, limit),
+    );
   return {
     pruned: {
       counts: () => answer(() => ({ runs: 0, events: 0, claims: 0 })),
@@ -79,16 +95,10 @@ export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Ev
           return { sequence: 0, problem: "event_unreadable" };
         return findDamageIn(run, before, (text) => run && decode(runId, run, text));
       }),
-    entry: (runId) => answer(() => listEntries().find((entry) => entry.runId === runId)),
-    list: ({ limit, status, idPrefix = "", order = "newest", after }) =>
-      answer(() =>
-        (order === "oldest" ? listEntries() : listEntries().toReversed())
-          .filter(({ runId }) => runId.startsWith(idPrefix))
-          .filter(({ summary }) => !status || hasEnded(summary) === (status === "ended"))
-          .filter(({ ordinal }) => !after || (order === "oldest") === ordinal > after.ordinal)
-          .filter(({ ordinal }) => ordinal !== after?.ordinal)
-          .slice(0, limit),
-      ),
+    entry: findEntry,
+    list,
+    listUnproven: list,
+    findUnproven: findEntry,
   };
 }
 

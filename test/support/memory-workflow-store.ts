@@ -264,13 +264,13 @@ function requestsOf({ requests }: MemoryWorkflowLedger, answer: Answer): Request
         const kept = requests.get(nameKey(request));
         if (!kept) {
           requests.set(nameKey(request), { request, leaseUntilMs: request.leaseUntilMs });
-          return { kind: "new", runId: request.runId };
+          return { kind: "new", subject: request.subject };
         }
         if (kept.request.digest !== request.digest) return { kind: "mismatch" };
         if (kept.answer) return { kind: "answered", answer: kept.answer };
         if (kept.leaseUntilMs > request.now) return { kind: "in_flight" };
         kept.leaseUntilMs = request.leaseUntilMs;
-        return { kind: "new", runId: kept.request.runId };
+        return { kind: "new", subject: kept.request.subject };
       }),
     finish: (key, { status, body }) =>
       answer(() => {

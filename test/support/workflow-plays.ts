@@ -131,7 +131,7 @@ export async function finish(scene: WorkflowScene): Promise<void> {
 async function answerOpen(scene: WorkflowScene, runId: string): Promise<void> {
   const run = foldWorkflow(listEvents(scene.ledger, runId));
   for (const { nodeId, interrupt } of run?.nodes.values() ?? [])
-    if (interrupt) await scene.host.resolve(ALICE, runId, nodeId, ANSWERS[interrupt.kind]);
+    if (interrupt) await scene.host.resolve(ALICE, runId, { nodeId }, ANSWERS[interrupt.kind]);
 }
 
 export function hasEnded(ledger: MemoryWorkflowLedger, runId: string): boolean {

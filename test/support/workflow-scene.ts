@@ -179,7 +179,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     snapshot: (runId, caller = ALICE) => snapshotOf(host, runId, caller),
     status: async (runId) => (await snapshotOf(host, runId, ALICE)).status,
     answer: async (runId, nodeId, value, caller = ALICE) => {
-      const answered = await host.resolve(caller, runId, nodeId, value);
+      const answered = await host.resolve(caller, runId, { nodeId }, value);
       await waitUntilSettled();
       return answered;
     },

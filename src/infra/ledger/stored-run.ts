@@ -3,7 +3,7 @@ import { CoordinationError } from "../../agents/coordination/contracts/errors.ts
 import { terminalStatusSchema } from "../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { StoredRun } from "../../agents/coordination/ports/run-store.ts";
+import type { StoredRun, UnprovenRun } from "../../agents/coordination/ports/run-store.ts";
 import type { EventRow } from "./event-row.ts";
 import { parseStoredOrigin } from "./stored-origin.ts";
 
@@ -48,11 +48,17 @@ export function parseSummary(
   { run_id: runId, summary: text }: Pick<RunRow, "run_id" | "summary">,
   kind: RunKind,
 ): unknown {
+  const summary = readSummary(text, kind);
+  if (summary !== undefined) return summary;
+  throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not one of a ${kind}`);
+}
+
+/** `undefined` for what no run of the kind is told by. */
+function readSummary(text: string, kind: RunKind): unknown {
   const summary = parseJson(text) as
     { readonly kind?: unknown; readonly status?: unknown } | null | undefined;
   const isOfKind = (summary?.kind ?? "coordination") === kind;
-  if (isOfKind && STATUSES[kind].has(summary?.status)) return summary;
-  throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not one of a ${kind}`);
+  return summary && isOfKind && STATUSES[kind].has(summary.status) ? summary : undefined;
 }
 
 function parseJson(text: string): unknown {
@@ -65,12 +71,19 @@ function parseJson(text: string): unknown {
 
 /** @throws CoordinationError `LEDGER_CORRUPT` */
 export function storedRunOf<Summary>(row: RunRow, kind: RunKind): StoredRun<Summary> {
+  const summary = parseSummary(row, kind) as Summary;
+  return { ...unprovenRunOf<Summary>(row, kind), summary };
+}
+
+/** Returns the run without a summary where that is not one of its kind. */
+export function unprovenRunOf<Summary>(row: RunRow, kind: RunKind): UnprovenRun<Summary> {
+  const summary = readSummary(row.summary, kind) as Summary | undefined;
   const stored = parseStoredOrigin(row.origin);
   return {
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
-    summary: parseSummary(row, kind) as Summary,
+    ...(summary !== undefined && { summary }),
     ...(stored.kind === "known" && { origin: stored.origin }),
   };
 }

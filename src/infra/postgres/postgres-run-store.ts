@@ -3,6 +3,7 @@
  * Invariants S1 to S4 are the port's.
  */
 import { hash } from "node:crypto";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
 import { rowOf, type StorableEvent } from "../ledger/event-row.ts";
@@ -10,7 +11,7 @@ import { findDamage } from "../ledger/find-damage.ts";
 import { findLogConflict, markBasis } from "../ledger/log-conflict.ts";
 import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents } from "../ledger/read-events.ts";
-import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
+import { prefixEndOf, storedRunOf, unprovenRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
 import { growRun, type Grown } from "./database/grow-log.ts";
 import { createPrunedRuns } from "./database/pruned-table.ts";
 import type { SendQuery } from "./database/connect.ts";
@@ -69,10 +70,7 @@ export function createPostgresRunStore<
       findDamage((range, bounds) => guarded(() => readHashed(range, bounds)), { runId, before, decode }),
     entry: (runId) =>
       guarded(async () => {
-        const [row] = await query<RunRow>(
-          `select ${RUN_COLUMNS[kind]} from run where run_id = @runId and kind = '${kind}'`,
-          { runId },
-        );
+        const row = await findRow(query, kind, runId);
         return row && storedRunOf<Summary>(row, kind);
       }),
     pruned: createPrunedRuns(ledger),
@@ -80,6 +78,15 @@ export function createPostgresRunStore<
       guarded(async () =>
         (await listRows(query, kind, listing)).map((row) => storedRunOf<Summary>(row, kind)),
       ),
+    listUnproven: (listing) =>
+      guarded(async () =>
+        (await listRows(query, kind, listing)).map((row) => unprovenRunOf<Summary>(row, kind)),
+      ),
+    findUnproven: (runId) =>
+      guarded(async () => {
+        const row = await findRow(query, kind, runId);
+        return row && unprovenRunOf<Summary>(row, kind);
+      }),
   };
 }
 
@@ -153,6 +160,14 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
 
 function digestOf(events: readonly StorableEvent[]): string {
   return hash("sha256", JSON.stringify(events.map(rowOf)));
+}
+
+async function findRow(query: SendQuery, kind: RunKind, runId: CoordinationId): Promise<RunRow | undefined> {
+  const [row] = await query<RunRow>(
+    `select ${RUN_COLUMNS[kind]} from run where run_id = @runId and kind = '${kind}'`,
+    { runId },
+  );
+  return row;
 }
 
 const IS_OF_STATUS = { all: "true", running: "ended = 0", ended: "ended = 1" } as const;

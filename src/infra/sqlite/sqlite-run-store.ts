@@ -10,7 +10,7 @@ import { findLogConflict, markBasis } from "../ledger/log-conflict.ts";
 import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents, type ReadSlice } from "../ledger/read-events.ts";
 import { takeSlice } from "../ledger/row-slice.ts";
-import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
+import { prefixEndOf, storedRunOf, unprovenRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
 import { growRun } from "./database/append-run.ts";
 import { createPrunedRuns } from "./database/pruned-rows.ts";
 import { runReadsOf, type RunReads } from "./database/run-statements.ts";
@@ -58,6 +58,13 @@ export function createSqliteRunStore<
     pruned: createPrunedRuns(ledger),
     list: (query) =>
       read((prepared) => listRows(prepared, query).map((row) => storedRunOf<Summary>(row, kind))),
+    listUnproven: (query) =>
+      read((prepared) => listRows(prepared, query).map((row) => unprovenRunOf<Summary>(row, kind))),
+    findUnproven: (runId) =>
+      read(({ entry }) => {
+        const row = entry.get(runId);
+        return row && unprovenRunOf<Summary>(row, kind);
+      }),
   };
 }
 

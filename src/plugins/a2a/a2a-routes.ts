@@ -12,10 +12,17 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
-import { createJsonAnswer, route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
+import {
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type JsonAnswer,
+  type ProtocolFace,
+} from "../openwop/http/route.ts";
 import { anySchema } from "../openwop/http/schemas.ts";
 import { A2A_PATH, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
-import { createCardSource, PROTOCOL_VERSIONS } from "./agent-card.ts";
+import { createCardSource, PROTOCOL_VERSIONS, type CardJson } from "./agent-card.ts";
 import { createTaskHandler, FAULT_MESSAGE, type HandlerDependencies } from "./task-handler.ts";
 
 const CARD_SECONDS = 60;
@@ -35,7 +42,8 @@ type RpcStream = Extract<RpcAnswer, AsyncGenerator>;
 
 export function createA2aFace(dependencies: A2aParts): ProtocolFace {
   const streams = new Set<AbortController>();
-  const readCard = createCardSource(dependencies);
+  const readWrittenCard = createCardSource(dependencies);
+  const readCard = async (): Promise<CardJson> => (await readWrittenCard()).card;
   return {
     routes: [
       route({
@@ -47,8 +55,14 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
         status: 200,
         answer: anySchema,
         handle: async () => ({
-          ...createJsonAnswer(200, await readCard()),
-          headers: { "cache-control": `public, max-age=${CARD_SECONDS}` },
+          kind: "text",
+          status: 200,
+          text: (await readWrittenCard()).text,
+          headers: {
+            "content-type": "application/json",
+            "cache-control": `public, max-age=${CARD_SECONDS}`,
+            "x-content-type-options": "nosniff",
+          },
         }),
       }),
       route({
@@ -90,8 +104,9 @@ async function answerMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage
   });
   const dispatched = await dispatch(handler, version, ask.body);
   const answer = dispatched && correctBlame(dispatched, ask.body);
-  if (!answer) return createJsonAnswer(200, createError(refuseVersion()));
-  if (!isStream(answer)) return { ...createJsonAnswer(200, answer), levels: ANSWER_LEVELS };
+  if (!answer) return { ...createJsonAnswer(200, createError(refuseVersion())), keep: "nothing" };
+  if (!isStream(answer))
+    return { ...createJsonAnswer(200, answer), levels: ANSWER_LEVELS, ...readKeep(answer) };
   streams.add(leaving);
   const end = (): void => {
     streams.delete(leaving);
@@ -131,6 +146,13 @@ function correctBlame(answer: RpcAnswer, { method }: RpcMessage): RpcAnswer {
   if (code !== INTERNAL_ERROR || message === FAULT_MESSAGE) return answer;
   const problem = `params: they are not of the form that ${method} takes`;
   return { ...answer, error: { code: INVALID_PARAMS, message: problem } };
+}
+
+/** An error is no answer that stays true. After a fault of ours nobody knows what was done. */
+function readKeep(answer: Exclude<RpcAnswer, RpcStream>): Pick<JsonAnswer, "keep"> {
+  if (!("error" in answer)) return {};
+  const { code } = answer.error as { readonly code?: unknown };
+  return { keep: code === INTERNAL_ERROR ? "subject" : "nothing" };
 }
 
 function refuseVersion(): Error {

@@ -12,13 +12,21 @@ const MEDIA_TYPES = ["application/json", "text/plain"];
 
 export type CardJson = Readonly<Record<string, unknown>>;
 
-/** Returns the card as it is now. It is made anew when the workflows of the host change. */
-export function createCardSource(dependencies: A2aParts): () => Promise<CardJson> {
-  let kept: { readonly workflowIds: readonly string[]; readonly card: CardJson } | undefined;
+/** A card, also as the text that is sent to whoever asks. */
+export interface WrittenCard {
+  readonly card: CardJson;
+  readonly text: string;
+}
+
+/** Returns the card as it is now. It is made and written anew when the workflows of the host change. */
+export function createCardSource(dependencies: A2aParts): () => Promise<WrittenCard> {
+  let kept: (WrittenCard & { readonly workflowIds: readonly string[] }) | undefined;
   return async () => {
     const workflowIds = dependencies.host.workflowIds();
-    if (kept?.workflowIds !== workflowIds) kept = { workflowIds, card: await createAgentCard(dependencies) };
-    return kept.card;
+    if (kept?.workflowIds === workflowIds) return kept;
+    const card = await createAgentCard(dependencies);
+    kept = { workflowIds, card, text: JSON.stringify(card) };
+    return kept;
   };
 }
 

@@ -1,57 +1,87 @@
 /**
- * Owns: that a message which answers a task answers one question (N1): sent again by its id, it is not taken for the answer to
- * the next one. A process that dies after the answer and before that is kept leaves a minute in which the question may be
- * answered, and the message still counts as new after it.
+ * Owns: that a message which answers a task answers one question (N1): the one that is open when the message first comes. Sent again
+ * by its id, it is told what became of that answer, and is not taken for the answer to the next question.
  */
 import { hash } from "node:crypto";
 import type { Message } from "@a2a-js/sdk";
-import { A2AError, RequestMalformedError, UnsupportedOperationError } from "@a2a-js/sdk/errors";
-import { addMs, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
-import type { RequestKey } from "../../agents/coordination/ports/workflow-store.ts";
-import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { RequestMalformedError, UnsupportedOperationError, type A2AError } from "@a2a-js/sdk/errors";
+import type {
+  Caller,
+  RunSnapshot,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
-import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
+import {
+  formatQuestionSubject,
+  parseQuestionSubject,
+  runOnce,
+  type WorkOutcome,
+} from "../openwop/http/keyed-request.ts";
+import { findNamedQuestion } from "../openwop/runs/run-question.ts";
 import type { A2aParts } from "./a2a-parts.ts";
+import {
+  createAnsweredQuestion,
+  readAnswer,
+  readContent,
+  readQuestionName,
+  type AnsweredQuestion,
+  type Content,
+} from "./read-message.ts";
+import { createRefusalError } from "./refusal-error.ts";
 
-interface Answering {
+interface AnsweringMessage {
   readonly caller: Caller;
   readonly message: Message;
-  /** The message as it is read. */
-  readonly content: unknown;
+  /** The task as it is. */
+  readonly snapshot: RunSnapshot;
 }
 
-/** Gives the answer by `answer`, unless the message was taken before. `answer` throws where the host refuses it. */
+/** Gives the answer that the message is, unless it was given before. @throws A2AError where it is refused */
 export async function answerOnce(
-  { host, clock }: A2aParts,
-  { caller, message, content }: Answering,
-  answer: () => Promise<void>,
+  { host, clock }: Pick<A2aParts, "host" | "clock">,
+  { caller, message, snapshot }: AnsweringMessage,
 ): Promise<void> {
-  const at: RequestKey = {
-    tenant: caller.tenant,
-    endpoint: "A2A answer",
-    key: hash("sha256", formatCanonicalJson([caller.principal, message.messageId])),
-  };
-  const now = clock.now();
-  const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
-  const begun = await host.requests.begin({
-    ...at,
-    digest: hash("sha256", formatCanonicalJson([message.taskId, content])),
-    runId: message.taskId as CoordinationId,
-    now,
-    leaseUntilMs,
-  });
-  if (begun.kind === "answered") return;
-  if (begun.kind === "mismatch")
+  const content = readContent(message);
+  const name = readQuestionName(message);
+  const names = Object.keys(name).length > 0 ? [name] : [];
+  const shown = await findNamedQuestion(host, caller, snapshot, name);
+  const openQuestion = shown && createAnsweredQuestion(shown);
+  const outcome = await runOnce(
+    { requests: host.requests, clock },
+    {
+      tenant: caller.tenant,
+      endpoint: "A2A answer",
+      key: hash("sha256", formatCanonicalJson([caller.principal, message.messageId])),
+      digest: hash("sha256", formatCanonicalJson([message.taskId, content, ...names])),
+      subject: formatQuestionSubject(openQuestion),
+    },
+    async (subject): Promise<WorkOutcome<A2AError | undefined>> => {
+      const question = (parseQuestionSubject(subject) as AnsweredQuestion | undefined) ?? openQuestion;
+      if (question) return await giveAnswer(host, caller, content, question);
+      const problem =
+        names.length > 0 ? OTHER_QUESTION : `The task is ${snapshot.status} and waits for no answer.`;
+      return { value: new UnsupportedOperationError(problem), keep: "nothing" };
+    },
+  );
+  if (outcome.kind === "mismatch")
     throw new RequestMalformedError("message.messageId: another message had this id before");
-  if (begun.kind === "in_flight")
+  if (outcome.kind === "in_flight")
     throw new UnsupportedOperationError("The same message is being worked on: send it again in a moment.");
-  try {
-    await answer();
-  } catch (error) {
-    // A failure leaves open whether the answer was given: its id stays taken by what the message says.
-    const leased = { ...at, leaseUntilMs };
-    await (error instanceof A2AError ? host.requests.release(leased) : host.requests.lapse(leased));
-    throw error;
-  }
-  await host.requests.finish(at, { status: 200, body: "{}" });
+  if (outcome.kind === "done" && outcome.value) throw outcome.value;
+}
+
+const OTHER_QUESTION =
+  "message.metadata: the task does not ask the question that it names: read the task for what it asks";
+
+/** Answers the question. Its id stays with a message that came too late; one that was refused may be put right. */
+async function giveAnswer(
+  host: A2aParts["host"],
+  caller: Caller,
+  content: Content,
+  question: AnsweredQuestion,
+): Promise<WorkOutcome<A2AError | undefined>> {
+  const resolved = await host.resolve(caller, question.runId, question, readAnswer(content, question));
+  if (resolved.kind === "done" || resolved.resolved)
+    return { value: undefined, keep: { status: 200, body: "{}" } };
+  const isSettled = resolved.code === "interrupt_already_resolved";
+  return { value: createRefusalError(resolved), keep: isSettled ? "subject" : "nothing" };
 }

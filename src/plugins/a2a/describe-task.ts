@@ -9,9 +9,13 @@ import {
   type TaskStatus,
 } from "@a2a-js/sdk";
 import type { WorkflowStatus } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { RunSnapshot } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type {
+  Caller,
+  RunSnapshot,
+  WorkflowHost,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
-import { readQuestion } from "../openwop/runs/run-question.ts";
+import { findQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 
 const STATES: Readonly<Record<WorkflowStatus, TaskState>> = {
   pending: TaskState.TASK_STATE_SUBMITTED,
@@ -34,12 +38,17 @@ export function getContextId({ runId, metadata }: RunSnapshot): string {
   return typeof contextId === "string" ? contextId : runId;
 }
 
-export function createTask(snapshot: RunSnapshot): Task {
+/** Describes the run with the question that it, or a run that it waits for, asks. */
+export async function describeTask(
+  host: Pick<WorkflowHost, "snapshot">,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<Task> {
   const artifact = createArtifact(snapshot);
   return {
     id: snapshot.runId,
     contextId: getContextId(snapshot),
-    status: createStatus(snapshot),
+    status: await describeStatus(host, caller, snapshot),
     artifacts: artifact ? [artifact] : [],
     // The log of the run has what was said; its client may read it by its id.
     history: [],
@@ -47,10 +56,17 @@ export function createTask(snapshot: RunSnapshot): Task {
   };
 }
 
-export function createStatus(snapshot: RunSnapshot): TaskStatus {
-  const { endedAt, startedAt } = snapshot;
-  const timestamp = [endedAt, startedAt].find((time) => typeof time === "string");
-  return { state: STATES[snapshot.status], message: createStatusMessage(snapshot), timestamp };
+/** Describes the status, with its time where that is in the log: since when a run works is not. */
+export async function describeStatus(
+  host: Pick<WorkflowHost, "snapshot">,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<TaskStatus> {
+  const { status, endedAt, pausedAt } = snapshot;
+  const question = await findQuestion(host, caller, snapshot);
+  const askedAt = status.startsWith("waiting-") ? question?.askedAt : undefined;
+  const timestamp = [endedAt, pausedAt, askedAt].find((time) => typeof time === "string");
+  return { state: STATES[status], message: createStatusMessage(snapshot, question), timestamp };
 }
 
 /** The outputs of a run that completed. */
@@ -66,21 +82,30 @@ export function createArtifact({ outputs }: RunSnapshot): Artifact | undefined {
   };
 }
 
-function createStatusMessage(snapshot: RunSnapshot): Message | undefined {
-  const question = readQuestion(snapshot);
+function createStatusMessage(
+  snapshot: RunSnapshot,
+  question: ShownQuestion | undefined,
+): Message | undefined {
   if (question) {
-    const words = `The run waits at ${question.nodeId} for an answer (${question.kind}).`;
-    return createMessage(snapshot, [createTextPart(words), createDataPart(question)]);
+    // Another question is another message, also of another child whose nodes have the same names.
+    const about = `${question.runId}:${question.interruptId}`;
+    const words = describeQuestion(snapshot, question);
+    return createMessage(snapshot, about, [createTextPart(words), createDataPart(question)]);
   }
-  const { error } = snapshot;
+  const { status, error } = snapshot;
   if (!isRecord(error)) return undefined;
-  return createMessage(snapshot, [createTextPart(String(error["message"])), createDataPart(error)]);
+  return createMessage(snapshot, status, [createTextPart(String(error["message"])), createDataPart(error)]);
 }
 
-function createMessage(snapshot: RunSnapshot, parts: Part[]): Message {
-  const { runId, status } = snapshot;
+function describeQuestion(snapshot: RunSnapshot, { runId, nodeId, kind }: ShownQuestion): string {
+  const below = runId === snapshot.runId ? "" : ` for run ${runId} below it, which waits`;
+  return `The run waits${below} at ${nodeId} for an answer (${kind}).`;
+}
+
+function createMessage(snapshot: RunSnapshot, about: string, parts: Part[]): Message {
+  const { runId } = snapshot;
   return {
-    messageId: `${runId}:${status}`,
+    messageId: `${runId}:${about}`,
     contextId: getContextId(snapshot),
     taskId: runId,
     role: Role.ROLE_AGENT,

@@ -3,12 +3,12 @@ import { RequestMalformedError, ContentTypeNotSupportedError } from "@a2a-js/sdk
 import type { Message } from "@a2a-js/sdk";
 import type { WorkflowDefinition } from "../../agents/coordination/contracts/workflows/workflow-definition.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
-import type { ShownQuestion } from "../openwop/runs/run-question.ts";
+import { QUESTION_NAMES, type QuestionName, type ShownQuestion } from "../openwop/runs/run-question.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The parts of a message: its data, one object, and its texts, one below the other. */
-interface Content {
+export interface Content {
   readonly data?: Fields;
   readonly text?: string;
 }
@@ -53,12 +53,37 @@ export function chooseWorkflow(
   );
 }
 
-/** The answer to a question: the data, or what the text stands for. */
-export function readAnswer({ data, text = "" }: Content, question: ShownQuestion): unknown {
-  if (data) return data;
-  const { kind } = question;
-  if (kind === "approval" || kind === "low-confidence") return { action: text.trim() };
+/** Reads which question a message is about, by the names that a task shows. @throws A2AError for a name that is no text */
+export function readQuestionName({ metadata }: Message): QuestionName {
+  const fields = (metadata ?? {}) as Fields;
+  const name: Partial<Record<keyof QuestionName, string>> = {};
+  for (const field of QUESTION_NAMES) {
+    const value = fields[field];
+    if (value === undefined) continue;
+    if (typeof value !== "string")
+      throw new RequestMalformedError(`message.metadata.${field}: expected a text`);
+    name[field] = value;
+  }
+  return name;
+}
+
+/** Holds what is needed of a question to answer it, or to find out later whether it was answered. */
+export interface AnsweredQuestion extends Pick<ShownQuestion, keyof QuestionName | "kind"> {
+  /** The id of the only question of a clarification. */
+  readonly onlyId?: string;
+}
+
+/** Selects what an answer needs of the question. */
+export function createAnsweredQuestion(question: ShownQuestion): AnsweredQuestion {
+  const { runId, nodeId, interruptId, kind } = question;
   const onlyId = kind === "clarification" ? findOnlyQuestion(question) : undefined;
+  return { runId, nodeId, interruptId, kind, ...(onlyId !== undefined && { onlyId }) };
+}
+
+/** The answer to a question: the data, or what the text stands for. */
+export function readAnswer({ data, text = "" }: Content, { kind, onlyId }: AnsweredQuestion): unknown {
+  if (data) return data;
+  if (kind === "approval" || kind === "low-confidence") return { action: text.trim() };
   return onlyId === undefined ? text : { answers: { [onlyId]: text } };
 }
 

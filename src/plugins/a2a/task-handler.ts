@@ -13,7 +13,6 @@ import {
   PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
-  TaskNotFoundError,
   UnsupportedOperationError,
 } from "@a2a-js/sdk/errors";
 import {
@@ -25,6 +24,7 @@ import {
   type SendMessageRequest,
   type StreamResponse,
   type Task,
+  type TaskStatus,
 } from "@a2a-js/sdk";
 import type { A2ARequestHandler } from "@a2a-js/sdk/server";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
@@ -32,22 +32,27 @@ import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workf
 import { followRun } from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Caller,
-  HostRefusal,
   RunSnapshot,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { countCharsLeft } from "../../platform/write-json.ts";
-import { listTenantRuns, type TenantRuns } from "../openwop/runs/list-tenant-runs.ts";
+import { listTenantRuns, readListedRun, type TenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
-import { readQuestion } from "../openwop/runs/run-question.ts";
 import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
 import { A2A_BOUNDS, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
 import { listWorkflows, type CardJson } from "./agent-card.ts";
 import { answerOnce } from "./answer-once.ts";
-import { CONTEXT_FIELD, createArtifact, createStatus, createTask, getContextId } from "./describe-task.ts";
-import { chooseWorkflow, readAnswer, readContent, readInputs } from "./read-message.ts";
+import {
+  CONTEXT_FIELD,
+  createArtifact,
+  describeStatus,
+  describeTask,
+  getContextId,
+} from "./describe-task.ts";
+import { chooseWorkflow, readContent, readInputs } from "./read-message.ts";
+import { throwRefusal } from "./refusal-error.ts";
 
 export interface HandlerDependencies extends A2aParts {
   readonly readCard: () => Promise<CardJson>;
@@ -69,7 +74,7 @@ export function createTaskHandler(dependencies: HandlerDependencies, request: A2
     sendMessage: (params) => guard("SendMessage", () => sendMessage(dependencies, request, params)),
     sendMessageStream: (params) =>
       guardStream(guard, "SendStreamingMessage", () => streamMessage(dependencies, request, params)),
-    getTask: ({ id }) => guard("GetTask", async () => createTask(await readRun(dependencies, request, id))),
+    getTask: ({ id }) => guard("GetTask", () => readTask(dependencies, request, id)),
     listTasks: (params) => guard("ListTasks", () => listTasks(dependencies, request, params)),
     cancelTask: ({ id }) => guard("CancelTask", () => cancelTask(dependencies, request, id)),
     resubscribe: ({ id }) =>
@@ -90,7 +95,8 @@ async function sendMessage(
   const { caller, signal } = request;
   const waitMs = params.configuration?.returnImmediately === true ? 0 : WAIT_MS;
   const found = await waitForRun(dependencies, runId, { caller, signal, waitMs });
-  return found.kind === "refused" ? throwRefusal(found) : createTask(found.value);
+  if (found.kind === "refused") return throwRefusal(found);
+  return await describeTask(dependencies.host, caller, found.value);
 }
 
 async function* streamMessage(
@@ -121,20 +127,22 @@ async function* streamRun(
   let status: string | undefined;
   for await (const found of followRun(host, runId, { caller, signal })) {
     const snapshot = found.kind === "refused" ? throwRefusal(found) : found.value;
-    if (status === undefined) yield { payload: { $case: "task", value: createTask(snapshot) } };
-    else if (status !== snapshot.status) yield* listUpdates(snapshot);
+    if (status === undefined)
+      yield { payload: { $case: "task", value: await describeTask(host, caller, snapshot) } };
+    else if (status !== snapshot.status)
+      yield* listUpdates(snapshot, await describeStatus(host, caller, snapshot));
     ({ status } = snapshot);
   }
 }
 
-function* listUpdates(snapshot: RunSnapshot): Generator<StreamResponse> {
+function* listUpdates(snapshot: RunSnapshot, status: TaskStatus): Generator<StreamResponse> {
   const place = { taskId: snapshot.runId, contextId: getContextId(snapshot), metadata: undefined };
   const artifact = createArtifact(snapshot);
   if (artifact)
     yield {
       payload: { $case: "artifactUpdate", value: { ...place, artifact, append: false, lastChunk: true } },
     };
-  yield { payload: { $case: "statusUpdate", value: { ...place, status: createStatus(snapshot) } } };
+  yield { payload: { $case: "statusUpdate", value: { ...place, status } } };
 }
 
 /** Begins the run that a message asks for, or gives a run the answer that the message is. */
@@ -187,19 +195,10 @@ function nameRun(parts: readonly unknown[]): CoordinationId {
 }
 
 async function continueTask(dependencies: A2aParts, request: A2aRequest, message: Message): Promise<string> {
-  const { caller } = request;
   const snapshot = await readRun(dependencies, request, message.taskId);
   if (message.contextId !== "" && message.contextId !== getContextId(snapshot))
     throw new RequestMalformedError("message.contextId: the task is of another context");
-  const content = readContent(message);
-  await answerOnce(dependencies, { caller, message, content }, async () => {
-    const question = readQuestion(snapshot);
-    if (!question)
-      throw new UnsupportedOperationError(`The task is ${snapshot.status} and waits for no answer.`);
-    const value = readAnswer(content, question);
-    const resolved = await dependencies.host.resolve(caller, snapshot.runId, question.nodeId, value);
-    if (resolved.kind === "refused") throwRefusal(resolved);
-  });
+  await answerOnce(dependencies, { caller: request.caller, message, snapshot });
   return snapshot.runId;
 }
 
@@ -211,14 +210,29 @@ async function listTasks(
   const { pageSize = A2A_BOUNDS.pageDefault, pageToken } = query;
   if (pageToken !== "" && !/^\d{1,15}$/u.test(pageToken))
     throw new RequestMalformedError("pageToken: expected the nextPageToken of a page before");
+  const sinceMs = readSince(query);
   const limit = Math.max(1, Math.min(pageSize, A2A_BOUNDS.pageMax));
   const page = await listTenantRuns(dependencies, caller, {
     limit,
     ...(pageToken !== "" && { after: { ordinal: Number(pageToken) } }),
   });
-  const { tasks, next } = await readTasks(dependencies, caller, { page, query });
+  const { tasks, next } = await readTasks(dependencies, caller, { page, query, sinceMs });
   const nextPageToken = next ? String(next.ordinal) : "";
   return { tasks, nextPageToken, pageSize: limit, totalSize: tasks.length };
+}
+
+/** @throws A2AError for what is no time */
+function readSince({ statusTimestampAfter: since = "" }: ListTasksRequest): number | undefined {
+  if (since === "") return undefined;
+  const ms = Date.parse(since);
+  if (Number.isNaN(ms)) throw new RequestMalformedError("statusTimestampAfter: expected a time in ISO 8601");
+  return ms;
+}
+
+interface TasksWanted {
+  readonly page: TenantRuns;
+  readonly query: ListTasksRequest;
+  readonly sinceMs: number | undefined;
 }
 
 interface TasksPage {
@@ -228,17 +242,19 @@ interface TasksPage {
 
 /** Reads one task after the other, and ends the page early where the tasks are large. */
 async function readTasks(
-  { host }: A2aParts,
+  dependencies: A2aParts,
   caller: Caller,
-  { page, query }: { readonly page: TenantRuns; readonly query: ListTasksRequest },
+  { page, query, sinceMs }: TasksWanted,
 ): Promise<TasksPage> {
   const { runs, next } = page;
   const tasks: Task[] = [];
   let charsLeft: number = A2A_BOUNDS.pageCharsMax;
   for (const [at, { runId, ordinal }] of runs.entries()) {
-    const found = await host.snapshot(caller, runId);
-    const task = found.kind === "done" ? createListedTask(found.value, query) : undefined;
-    if (task && isWanted(task, query)) {
+    const snapshot = await readListedRun(dependencies, caller, runId);
+    const task = snapshot && (await describeTask(dependencies.host, caller, snapshot));
+    if (task && isWanted(task, query) && isSince(snapshot, sinceMs)) {
+      // Outputs are left out of a listing, unless somebody asks for them.
+      if (query.includeArtifacts !== true) task.artifacts = [];
       tasks.push(task);
       charsLeft = countCharsLeft(task, charsLeft);
     }
@@ -248,15 +264,14 @@ async function readTasks(
   return { tasks, ...(next && { next }) };
 }
 
-/** Outputs are left out of a listing, unless somebody asks for them. */
-function createListedTask(snapshot: RunSnapshot, { includeArtifacts }: ListTasksRequest): Task {
-  const task = createTask(snapshot);
-  return includeArtifacts === true ? task : { ...task, artifacts: [] };
-}
-
 function isWanted(task: Task, { contextId, status }: ListTasksRequest): boolean {
   if (contextId !== "" && task.contextId !== contextId) return false;
   return status === TaskState.TASK_STATE_UNSPECIFIED || task.status?.state === status;
+}
+
+/** True also for each task that has not ended: one that waits shows when it was asked, and may have worked on since then. */
+function isSince({ endedAt }: RunSnapshot, sinceMs: number | undefined): boolean {
+  return sinceMs === undefined || typeof endedAt !== "string" || Date.parse(endedAt) >= sinceMs;
 }
 
 async function cancelTask(dependencies: A2aParts, request: A2aRequest, id: string): Promise<Task> {
@@ -266,7 +281,12 @@ async function cancelTask(dependencies: A2aParts, request: A2aRequest, id: strin
     reason: "cancelled by an A2A client",
   });
   if (cancelled.kind === "refused") return throwRefusal(cancelled);
-  return createTask(await readRun(dependencies, request, id));
+  return await readTask(dependencies, request, id);
+}
+
+async function readTask(dependencies: A2aParts, request: A2aRequest, id: unknown): Promise<Task> {
+  const snapshot = await readRun(dependencies, request, id);
+  return await describeTask(dependencies.host, request.caller, snapshot);
 }
 
 /** @throws A2AError where the caller's tenant has no such run; revision 0.3 lets the id be absent or anything */
@@ -274,13 +294,6 @@ async function readRun({ host }: A2aParts, { caller }: A2aRequest, id: unknown):
   if (typeof id !== "string") throw new RequestMalformedError("id: expected the id of a task");
   const found = await host.snapshot(caller, id.slice(0, A2A_BOUNDS.idCharsMax));
   return found.kind === "refused" ? throwRefusal(found) : found.value;
-}
-
-/** @throws A2AError always */
-function throwRefusal({ code, message }: HostRefusal): never {
-  if (code === "not_found") throw new TaskNotFoundError("There is no such task.");
-  if (code === "validation_error" || code === "workflow_not_found") throw new RequestMalformedError(message);
-  throw new UnsupportedOperationError(`${message} (${code})`);
 }
 
 type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;

@@ -171,6 +171,7 @@ async function escalate(
   const notice = {
     noticeId: `notice-${String((notices += 1))}`,
     question: question as ChannelNotice["question"],
+    chatSession: question.ownerSession as ChannelNotice["chatSession"],
     notice: options.notice ?? 0,
     signal: new AbortController().signal,
   };

@@ -2,13 +2,18 @@
 import { z } from "zod";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
-import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type {
+  Answered,
+  Caller,
+  ResolvedInterrupt,
+  RunSnapshot,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { verifyWorkflowRun } from "../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
-import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
+import { listTenantRuns, readListedRun } from "../openwop/runs/list-tenant-runs.ts";
 import { waitForRun } from "../openwop/runs/run-access.ts";
 import { findQuestion, readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
-import { answerOnce } from "./answer-call-once.ts";
+import { answerOnce, type RunQuestion } from "./answer-call-once.ts";
 import { askOperator, describeFailure, readQuestions, tellCoordination } from "./ask-operator.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
@@ -154,8 +159,8 @@ async function listQuestions(
   const { runs, next } = await listTenantRuns(dependencies, caller, { limit: most, isWaiting: true });
   const questions: ShownQuestion[] = [];
   for (const { runId } of runs) {
-    const found = await dependencies.host.snapshot(caller, runId);
-    const question = found.kind === "done" ? readQuestion(found.value) : undefined;
+    const snapshot = await readListedRun(dependencies, caller, runId);
+    const question = snapshot && readQuestion(snapshot);
     if (question) questions.push(question);
   }
   return { questions, ...(next && { isMore: true }) };
@@ -209,14 +214,11 @@ function createAnswerTool(dependencies: McpDependencies): McpTool {
 }
 
 async function answerFor(dependencies: McpDependencies, toolCall: ToolCall): Promise<ToolResult> {
-  const { args, caller } = toolCall;
+  const { args } = toolCall;
   if (args["questionId"] === undefined) {
     const read = readArguments(runAnswerSchema, args);
     if (!read.ok) return read.result;
-    const { value } = read;
-    return await answerOnce(dependencies, toolCall, value.runId, () =>
-      answerRun(dependencies, caller, value),
-    );
+    return await answerRun(dependencies, toolCall, read.value);
   }
   const { operator } = dependencies;
   if (!operator)
@@ -235,33 +237,51 @@ async function answerFor(dependencies: McpDependencies, toolCall: ToolCall): Pro
 
 async function answerRun(
   dependencies: McpDependencies,
-  caller: Caller,
-  answer: RunAnswer,
+  { caller, args, callId }: ToolCall,
+  { runId, nodeId, value }: RunAnswer,
 ): Promise<ToolResult> {
-  const { value } = answer;
   if (value === undefined) return createFailure("value: expected the person's decision, got nothing");
-  const place =
-    answer.nodeId === undefined
-      ? await findAskingNode(dependencies, caller, answer.runId)
-      : { runId: answer.runId, nodeId: answer.nodeId };
-  if ("text" in place) return place;
-  const { runId, nodeId } = place;
-  const resolved = await dependencies.host.resolve(caller, runId, nodeId, value);
-  if (resolved.kind === "refused") return createRefusal(resolved);
-  const { interruptId, status } = resolved.value;
+  const { host } = dependencies;
+  const found = await host.snapshot(caller, runId);
+  // Only calls about runs that are there are kept.
+  if (found.kind === "refused") return createRefusal(found);
+  const question = await findNamedQuestion(dependencies, caller, { snapshot: found.value, nodeId });
+  const answer = async (about: RunQuestion | undefined): Promise<ToolResult> => {
+    if (!about) return createFailure(`run ${runId} waits for no answer`);
+    return describeAnswer(await host.resolve(caller, about.runId, about, value), callId);
+  };
+  return callId === undefined
+    ? await answer(question)
+    : await answerOnce(dependencies, { caller, args, callId }, question, answer);
+}
+
+/** A question that the same answer settled before may be that of this call, made again: only a call with an id is. */
+function describeAnswer(outcome: Answered<ResolvedInterrupt>, callId: string | undefined): ToolResult {
+  if (outcome.kind === "done") return createAnswerResult(outcome.value);
+  const { resolved } = outcome;
+  return resolved && callId !== undefined ? createAnswerResult(resolved) : createRefusal(outcome);
+}
+
+function createAnswerResult({ runId, nodeId, interruptId, status }: ResolvedInterrupt): ToolResult {
   return createResult(`Answered; run ${runId} is ${status}.`, { runId, nodeId, interruptId, status });
 }
 
-/** Finds the node that asks, of the run or of a child that it waits for. */
-async function findAskingNode(
+interface NamedNode {
+  readonly snapshot: RunSnapshot;
+  /** Absent: whichever node asks. */
+  readonly nodeId: string | undefined;
+}
+
+/** Finds the question of the node, or without one the question of the run or of a child that it waits for. */
+async function findNamedQuestion(
   { host }: McpDependencies,
   caller: Caller,
-  runId: string,
-): Promise<Pick<ShownQuestion, "runId" | "nodeId"> | ToolResult> {
-  const found = await host.snapshot(caller, runId);
-  if (found.kind === "refused") return createRefusal(found);
-  const question = await findQuestion(host, caller, found.value);
-  return question ?? createFailure(`run ${runId} waits for no answer`);
+  { snapshot, nodeId }: NamedNode,
+): Promise<RunQuestion | undefined> {
+  const { runId } = snapshot;
+  if (nodeId === undefined) return await findQuestion(host, caller, snapshot);
+  const found = await host.question(caller, runId, { nodeId });
+  return found.kind === "done" ? found.value : { runId, nodeId };
 }
 
 function createVerifyTool(dependencies: McpDependencies): McpTool {

@@ -2,13 +2,13 @@
  * Owns: counting what is appended to the ledger, whoever appends it, each event once. Events from before the counting
  * began only help to understand what follows.
  */
+import { isLogDamage } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { readPastDamage } from "../../agents/coordination/runtime/log/read-appended.ts";
-import { isLogDamage } from "../../agents/coordination/runtime/log/read-state.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { isCounted, listSamples } from "./count-event.ts";
 import type { Sample } from "./definitions.ts";

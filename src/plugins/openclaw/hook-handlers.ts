@@ -14,6 +14,7 @@ import { createChatGuard, type ChatGuard } from "./withholding/chat-guard.ts";
 import { createGateHandlers, type GateHandlers } from "./withholding/gate-handlers.ts";
 import type { SpanOf } from "./withholding/text-transforms.ts";
 import { createPrivilegeHandlers, type PrivilegeHandlers } from "./privileges/privilege-handlers.ts";
+import { createSessionParents, type SessionParents } from "./privileges/session-parents.ts";
 import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
 import { noteRefusal, waitForTurn } from "./runtime-access/provider-turns.ts";
@@ -80,15 +81,17 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       return undefined;
     }
   };
-  const privileges = createPrivilegeHandlers({ api, use, quietly: runQuietly });
+  const parents = createSessionParents(api);
+  const { isChild } = parents;
+  const privileges = createPrivilegeHandlers({ api, use, quietly: runQuietly, parents });
   const spawns = createSpawnHandlers({ api, use, quietly: runQuietly, isHeld: privileges.isHeld });
   const writes = createWriteHandlers({ api, quietly: runQuietly, use: (work) => use(work, CALL_BUDGET_MS) });
   return {
     afterSpawn: (event, ctx) => spawns.afterSpawn(event, ctx),
-    ...holdCalls(privileges, spawns, writes),
-    chatGuard: createChatGuard({ quietly: runQuietly }),
-    gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
-    observation: createObserveHandlers({ quietly: runQuietly }),
+    ...holdCalls({ privileges, spawns, writes, isChild }),
+    chatGuard: createChatGuard({ quietly: runQuietly, isChild }),
+    gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf, isChild }),
+    observation: createObserveHandlers({ quietly: runQuietly, isChild }),
     usage: createUsageHandlers(runQuietly),
     subagentEnded: async (event: HookEvent<"subagent_ended">) => {
       // A session that was told something has ended a turn of ours, not its own work.
@@ -100,7 +103,8 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     beforePromptBuild: async (event, ctx) => {
       const begin = (runtime: SharedRuntime) => beginTurn({ runtime, privileges }, event, ctx);
       const prompt = await runQuietly("before_prompt_build", begin);
-      await waitForTurn(ctx.sessionKey, ctx.modelProviderId);
+      const { sessionKey } = ctx;
+      if (sessionKey && isChild(sessionKey)) await waitForTurn(sessionKey, ctx.modelProviderId);
       return prompt;
     },
     compacted: (event, ctx) => onCompacted(runQuietly, event, ctx),
@@ -175,8 +179,15 @@ interface HeldCalls extends WriteHandlers {
   readonly beforeSpawn: HookHandlers["beforeSpawn"];
 }
 
+interface CallDependencies {
+  readonly privileges: PrivilegeHandlers;
+  readonly spawns: SpawnHandlers;
+  readonly writes: WriteHandlers;
+  readonly isChild: SessionParents["isChild"];
+}
+
 /** Holds sessions to their privileges first: a call that may not happen is nothing to record, to claim or to ask about. */
-function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes: WriteHandlers): HeldCalls {
+function holdCalls({ privileges, spawns, writes, isChild }: CallDependencies): HeldCalls {
   return {
     beforeSpawn: async (event, ctx) => {
       const untilMs = Date.now() + SPAWN_BUDGET_MS;
@@ -184,8 +195,9 @@ function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes:
     },
     beforeCall: async (event, ctx) => {
       const beganAtMs = Date.now();
-      // First, so that a claim is ruled on when its call happens.
-      await waitForTurn(ctx.sessionKey);
+      const { sessionKey } = ctx;
+      // First, so that a claim is ruled on when its call happens. Whoever talks to a person does not wait.
+      if (sessionKey && isChild(sessionKey)) await waitForTurn(sessionKey);
       return (
         (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
         writes.beforeCall(event, ctx, beganAtMs)

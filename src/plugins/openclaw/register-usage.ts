@@ -7,7 +7,7 @@
  */
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
-import { isChildSession } from "./host/session-agent.ts";
+import { createSessionParents } from "./privileges/session-parents.ts";
 import { noteAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
 import { accessUsageBook } from "./runtime-access/usage-memory.ts";
 import { readUsage } from "./usage/read-usage.ts";
@@ -22,6 +22,9 @@ const HOST_CALL_TIMEOUT_MS = 18_000;
 const BEFORE_OURS = -900;
 
 export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<UsageHandlers>): void {
+  const { isChild } = createSessionParents(api);
+  const isOfChild = ({ sessionKey }: { readonly sessionKey?: string | undefined }): boolean =>
+    sessionKey !== undefined && isChild(sessionKey);
   api.on("model_call_started", (event, { sessionKey, trace }) => {
     if (sessionKey) beginCall(sessionKey as SessionKey, event.runId, trace?.traceId);
     noteModelCall(event);
@@ -48,10 +51,6 @@ export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<Us
       timeoutMs: HOST_CALL_TIMEOUT_MS,
     },
   );
-}
-
-function isOfChild({ sessionKey }: { readonly sessionKey?: string | undefined }): boolean {
-  return sessionKey !== undefined && isChildSession(sessionKey);
 }
 
 type MessageContext = HookContext<"before_message_write">;

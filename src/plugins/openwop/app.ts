@@ -112,17 +112,27 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
     origin: [...origins],
     allowMethods: ["GET", "POST", "PUT", "DELETE"],
     allowHeaders: [
+      "a2a-version",
       "authorization",
       "content-type",
       "idempotency-key",
       "if-match",
+      "if-none-match",
       "last-event-id",
       "mcp-protocol-version",
       "mcp-session-id",
+      "openwop-parent",
       "traceparent",
       "tracestate",
     ],
-    exposeHeaders: ["etag", "retry-after", "openwop-idempotent-replay", "mcp-session-id"],
+    exposeHeaders: [
+      "capabilities-etag",
+      "etag",
+      "mcp-session-id",
+      "openwop-idempotent-replay",
+      "retry-after",
+      "www-authenticate",
+    ],
     maxAge: 600,
   });
 }

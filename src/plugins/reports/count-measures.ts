@@ -1,6 +1,6 @@
 /** Owns: counting what the measures are of, over the coordinations that were opened since a time. */
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
-import type { RunEntry, LogReader } from "../../agents/coordination/ports/ledger-store.ts";
+import type { RunEntry } from "../../agents/coordination/ports/ledger-store.ts";
 import { listFoundRuns } from "../../agents/coordination/runtime/log/read-found.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
@@ -14,7 +14,7 @@ import type { ReportedLedger } from "./reported-ledger.ts";
 
 export interface MeasuredCounts {
   readonly counts: Counts;
-  /** Coordinations whose logs are damaged: nothing of them is counted. */
+  /** Coordinations whose logs cannot be read or lack events: nothing of them is counted. */
   readonly unreadable: readonly CoordinationId[];
   /** True where there are more coordinations than may be counted. */
   readonly isCut: boolean;
@@ -35,7 +35,7 @@ export interface MeasureCounter {
 
 interface Kept {
   readonly length: number;
-  /** Absent where the log is damaged. */
+  /** Absent where the log cannot be read or lacks events. */
   readonly counts?: Counts;
 }
 
@@ -64,18 +64,28 @@ export function createMeasureCounter(): MeasureCounter {
 }
 
 async function countRun(
-  reader: LogReader,
-  { runId, length }: RunEntry,
+  reader: ReportedLedger,
+  entry: RunEntry,
   kept: ReadonlyMap<string, Kept>,
 ): Promise<Kept> {
+  const { runId, length } = entry;
   const before = kept.get(runId);
   if (before?.counts && before.length === length) return before;
-  const counts = await readUnlessDamaged(() => countLog(reader, runId));
+  const counts = await readUnlessDamaged(() => countLog(reader, entry));
   return { length, ...(counts && { counts }) };
 }
 
-async function countLog(reader: LogReader, runId: CoordinationId): Promise<Counts> {
+/** `undefined` for a log that lacks events. */
+async function countLog(reader: ReportedLedger, { runId, length }: RunEntry): Promise<Counts | undefined> {
   const counter = createCoordinationCounter();
-  for await (const page of readLog(reader, runId)) for (const event of page) counter.take(event);
-  return counter.counts;
+  let next = 0;
+  for await (const page of readLog(reader, runId, { to: length }))
+    for (const event of page) {
+      if (event.sequence !== next) return undefined;
+      next += 1;
+      counter.take(event);
+    }
+  if (next === length) return counter.counts;
+  // A run that was pruned meanwhile is not damaged.
+  return (await reader.pruned.find(runId)) && createCounts();
 }

@@ -2,6 +2,7 @@
  * Owns: which question an argument means, and finding the newest of all coordinations without reading every log. A ledger that a
  * command reads and a running coordinator are looked into alike.
  */
+import { isLogDamage } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import {
   isOwnedBy,
@@ -12,6 +13,7 @@ import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { listOwnersAround } from "../../agents/coordination/runtime/questions/plan-owners.ts";
 import {
   questionIdOf,
   parseQuestionId,
@@ -19,9 +21,8 @@ import {
 import type { ReportedLedger } from "./reported-ledger.ts";
 import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
-import { isLogDamage } from "../../agents/coordination/runtime/log/read-state.ts";
 
-export interface QuestionReads extends Pick<ReportedLedger, "list" | "get" | "holders"> {
+export interface QuestionReads extends Pick<ReportedLedger, "list" | "findUnproven" | "get" | "holders"> {
   /** Whose sessions are meant, where several gateways share the ledger; absent: those of every gateway. */
   readonly gateway?: string;
   /** `undefined` for a coordination that the ledger does not know. */
@@ -31,6 +32,7 @@ export interface QuestionReads extends Pick<ReportedLedger, "list" | "get" | "ho
 export function createQuestionReads(reader: ReportedLedger): QuestionReads {
   return {
     list: (query) => reader.list(query),
+    findUnproven: (runId) => reader.findUnproven(runId),
     get: (sha256) => reader.get(sha256),
     holders: (name, limit) => reader.holders(name, limit),
     view: (coordinationId) => readCoordination(reader, coordinationId),
@@ -43,7 +45,7 @@ export type Wanted = "open" | "all" | "undelivered";
 interface QuestionQuery {
   readonly wanted: Wanted;
   readonly limit: number;
-  /** Only those of coordinations of this session. */
+  /** Only those of coordinations of this session, and of the subagents that work for it. */
   readonly ownerSession?: SessionKey;
   /** Without those that the parent of an agent is asked. */
   readonly isOfPeople?: true;
@@ -70,12 +72,13 @@ export async function findNewestQuestions(
   const { wanted, limit, isOfPeople } = query;
   const unreadable: CoordinationId[] = [];
   let newest: FoundQuestion[] = [];
-  for (const runId of await readHolders(reads, query)) {
+  const isOfOwner = createOwnerCheck(reads, query);
+  for (const runId of await readHolders(reads, query, isOfOwner)) {
     const view = await viewUnlessDamaged(reads, runId);
     if (view === "damaged") unreadable.push(runId);
     if (!view || view === "damaged") continue;
     if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
-    if (!isOfOwner(view, reads, query)) continue;
+    if (!(await isOfOwner(view))) continue;
     const found = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
     newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
   }
@@ -100,30 +103,37 @@ function isPutToPeople({ question: { askedOf, forwardedAtMs } }: FoundQuestion):
 }
 
 /** Reads which coordinations have questions. Every question is closed before its coordination ends. */
-async function readHolders(reads: QuestionReads, query: QuestionQuery): Promise<readonly CoordinationId[]> {
+async function readHolders(
+  reads: QuestionReads,
+  { wanted }: QuestionQuery,
+  isOfOwner: OwnerCheck,
+): Promise<readonly CoordinationId[]> {
   const holders = await reads.holders(QUESTIONS_NAME, HOLDERS_MAX);
-  if (query.wanted !== "open" || holders.length === 0) return holders;
-  const running = await readRunningIds(reads, query);
+  if (wanted !== "open" || holders.length === 0) return holders;
+  const asking = new Set(holders);
+  const running = new Set<CoordinationId>();
+  // Whose they are is read of their summaries, which are there for damaged logs, too.
+  for await (const { runId, summary } of listRuns(reads, { status: "running" }))
+    if (asking.has(runId) && (await isOfOwner(summary))) running.add(runId);
   return holders.filter((runId) => running.has(runId));
 }
 
-/** Whose they are is read of their summaries, which are there for damaged logs, too. */
-async function readRunningIds(
-  reads: QuestionReads,
-  query: QuestionQuery,
-): Promise<ReadonlySet<CoordinationId>> {
-  const ids = new Set<CoordinationId>();
-  for await (const { runId, summary } of listRuns(reads, { status: "running" }))
-    if (isOfOwner(summary, reads, query)) ids.add(runId);
-  return ids;
-}
+type OwnerCheck = (opening: OwnerPlace) => Promise<boolean>;
 
-function isOfOwner(
-  opening: OwnerPlace,
-  { gateway }: QuestionReads,
-  { ownerSession }: QuestionQuery,
-): boolean {
-  return ownerSession === undefined || isOwnedBy(opening, { session: ownerSession, gateway });
+/** Returns what says whether a coordination is of the session that is asked for, or of a subagent that works for it. */
+function createOwnerCheck(reads: QuestionReads, { ownerSession }: QuestionQuery): OwnerCheck {
+  if (ownerSession === undefined) return () => Promise.resolve(true);
+  const place = { session: ownerSession, gateway: reads.gateway };
+  const checked = new Map<SessionKey, Promise<boolean>>();
+  const isAround = async (session: SessionKey): Promise<boolean> =>
+    (await listOwnersAround(reads, session)).some((owner) => isOwnedBy(owner, place));
+  return async (opening) => {
+    if (isOwnedBy(opening, place)) return true;
+    const { ownerSession: session } = opening;
+    const found = checked.get(session) ?? isAround(session);
+    checked.set(session, found);
+    return found;
+  };
 }
 
 /** Selects questions, the newest first. */

@@ -13,12 +13,14 @@ export interface GatewayReport {
   readonly drives?: string;
 }
 
+type DriversReader = Pick<ReportedLedger, "owners">;
+
 /** Owners that are asked for at once. */
 const RUNS_AT_ONCE = 500;
 
 /** Finds the gateways that drive coordinations; those that none drives are left out. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function readDrivers(
-  { owners }: ReportedLedger,
+  { owners }: DriversReader,
   runIds: readonly CoordinationId[],
 ): Promise<ReadonlyMap<CoordinationId, string>> {
   const drivers = new Map<CoordinationId, string>();
@@ -41,7 +43,7 @@ interface Listed {
 
 /** Adds to coordinations that gateways opened which one drives each now. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function addDrivers<Run extends Listed>(
-  reader: ReportedLedger,
+  reader: DriversReader,
   runs: readonly Run[],
 ): Promise<readonly Run[]> {
   const driven = runs.flatMap(({ coordinationId, status, gateway }) =>
@@ -61,7 +63,7 @@ export function nameHome(gateway: string | undefined): { readonly gateway?: Gate
 
 /** Reads the gateways of one coordination. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function readGateway(
-  reader: ReportedLedger,
+  reader: DriversReader,
   { coordinationId, status, gateway }: CoordinationView,
 ): Promise<{ readonly gateway?: GatewayReport }> {
   const [run] = await addDrivers(reader, [{ coordinationId, status, ...nameHome(gateway) }]);
@@ -94,7 +96,7 @@ export interface GatewayLoad {
  * not to be learnt from one look.
  */
 export async function listGateways(
-  reader: ReportedLedger,
+  reader: DriversReader,
   running: readonly CoordinationId[],
 ): Promise<readonly GatewayLoad[]> {
   const counts = new Map<string, number>();

@@ -8,12 +8,12 @@ import type { AskedQuestion, CheckReport, NoticeReport, QuestionReport } from ".
 import { formatInstant } from "../../agents/coordination/std/quantities.ts";
 
 /** The part of a question that tells what it is about. */
-type QuestionSubject = Pick<AskedQuestion, "cause" | "stepId" | "stepName" | "confidence">;
+type QuestionSubject = Pick<AskedQuestion, "cause" | "stepId" | "stepName" | "confidence" | "overwritten">;
 
 /** The subject of an answer. */
-type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "agent";
+type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "overwrite" | "agent";
 
-function subjectOf({ cause, stepId, confidence }: QuestionSubject): Subject {
+function subjectOf({ cause, stepId, confidence, overwritten }: QuestionSubject): Subject {
   switch (cause) {
     case "verifier":
     case "mismatch":
@@ -28,7 +28,7 @@ function subjectOf({ cause, stepId, confidence }: QuestionSubject): Subject {
     case "budget":
       return stepId === undefined ? "budget" : "attempt";
     case "conflict":
-      return "write";
+      return overwritten ? "overwrite" : "write";
     case "agent":
       return "agent";
   }
@@ -69,7 +69,9 @@ function describeReason(question: AskedQuestion): string {
     case "merge":
       return "what it did in its worktree could not be merged";
     case "conflict":
-      return "others stand against its write";
+      return question.overwritten
+        ? "its command overwrote a file that others hold"
+        : "others stand against its write";
     case "retries_exhausted":
       return "its last attempt failed";
     case "deadline":
@@ -175,6 +177,7 @@ const APPROVED: Readonly<Record<Subject, (about: string) => string>> = {
   attempt: (about) => `${about} is tried again`,
   budget: () => "the plan goes on beyond its budget",
   write: (about) => `the write of ${about} may happen`,
+  overwrite: (about) => `${about} has the file now, and what others claimed of it ends`,
   agent: () => "the agent is told yes",
 };
 
@@ -185,6 +188,7 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
   attempt: (about) => `${about} fails`,
   budget: () => "the plan stops",
   write: (about) => `the write of ${about} does not happen`,
+  overwrite: () => "the file stays as it is now, and its holder keeps its claim",
   agent: () => "the agent is told no",
 };
 

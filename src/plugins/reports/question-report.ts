@@ -25,6 +25,7 @@ type Shared =
   | "deadlineAtMs"
   | "confidence"
   | "conflictId"
+  | "overwritten"
   | "requireDifferentApprover"
   | "closed"
   | "answered"

@@ -1,7 +1,7 @@
 /** Owns: a coordination as a tree: the owner, its children, theirs, and the plans that children run. Not: how it is drawn. */
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { UsageView } from "../../agents/coordination/runtime/log/usage-view.ts";
-import { readNestedPlan } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readNestedPlans } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
@@ -21,7 +21,7 @@ export interface TreeNode {
   readonly usage?: UsageView;
   /** From its dispatch until its end, or until now. */
   readonly durationMs?: number;
-  /** The plan that its agent submitted. */
+  /** The newest plan that its agent submitted; the steps of earlier ones are among its children, too. */
   readonly planId?: CoordinationId;
   readonly children: readonly TreeNode[];
 }
@@ -40,8 +40,8 @@ export interface AgentTree {
   readonly tree: TreeNode;
 }
 
-/** Plans that steps of plans submit, by the step. */
-type NestedPlans = ReadonlyMap<StepId, NestedPlan>;
+/** Plans that the agents of steps submitted, by the step, the oldest first. */
+type NestedPlans = ReadonlyMap<StepId, readonly NestedPlan[]>;
 
 interface NestedPlan {
   readonly view: CoordinationView;
@@ -51,11 +51,10 @@ interface NestedPlan {
 /** The ledger lets plans be nested no deeper. */
 const NESTING_MAX = 5;
 
-export async function readTree(
-  reader: ReportedLedger,
-  view: CoordinationView,
-  now: EpochMs,
-): Promise<AgentTree> {
+type TreeReader = Pick<ReportedLedger, "holders" | "owners" | "read">;
+
+/** Reads the whole tree of a coordination. @throws CoordinationError as `readStoredState` */
+export async function readTree(reader: TreeReader, view: CoordinationView, now: EpochMs): Promise<AgentTree> {
   const plan: NestedPlan = { view, nested: await readNested(reader, view, NESTING_MAX) };
   const { coordinationId, status, createdAtMs, endedAtMs, ownerSession, ownerUsage, budget, budgetStops } =
     view;
@@ -80,40 +79,61 @@ export async function readTree(
 }
 
 async function readNested(
-  reader: ReportedLedger,
+  reader: TreeReader,
   { coordinationId, steps }: CoordinationView,
   levels: number,
 ): Promise<NestedPlans> {
-  const nested = new Map<StepId, NestedPlan>();
+  const nested = new Map<StepId, NestedPlan[]>();
   if (levels === 0) return nested;
   for (const { stepId } of steps) {
     await giveWay();
-    const view = await readNestedPlan(reader, coordinationId, stepId);
-    if (view) nested.set(stepId, { view, nested: await readNested(reader, view, levels - 1) });
+    const plans: NestedPlan[] = [];
+    for (const view of await readNestedPlans(reader, coordinationId, stepId))
+      plans.push({ view, nested: await readNested(reader, view, levels - 1) });
+    if (plans.length > 0) nested.set(stepId, plans);
   }
   return nested;
 }
 
-/** Sums the use of a tree. A step's runner tells it with that of its agent's plan, which is summed here by itself. */
+/** Sums the use of a tree. A step's use may tell that of its agent's plans, which are summed here by themselves. */
 function sumUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
   let { tokens, costMicroUsd } = view.usage ?? NOTHING;
-  for (const { stepId, usage } of view.steps) {
-    const plan = nested.get(stepId);
-    if (!plan) continue;
-    const more = sumUsage(plan);
-    const whole = usage ?? NOTHING;
-    const ofCalls = usage?.ofCalls ?? whole;
-    tokens += more.tokens + ofCalls.tokens - whole.tokens;
-    costMicroUsd += more.costMicroUsd + ofCalls.costMicroUsd - whole.costMicroUsd;
+  for (const step of view.steps) {
+    const plans = nested.get(step.stepId);
+    if (!plans) continue;
+    const whole = step.usage ?? NOTHING;
+    const ofStep = readOwnUsage(step, plans) ?? NOTHING;
+    const ofPlans = sumPlans(plans);
+    tokens += ofStep.tokens + ofPlans.tokens - whole.tokens;
+    costMicroUsd += ofStep.costMicroUsd + ofPlans.costMicroUsd - whole.costMicroUsd;
+  }
+  return { tokens, costMicroUsd };
+}
+
+function sumPlans(plans: readonly NestedPlan[]): AgentTree["usage"] {
+  let { tokens, costMicroUsd } = NOTHING;
+  for (const used of plans.map(sumUsage)) {
+    tokens += used.tokens;
+    costMicroUsd += used.costMicroUsd;
   }
   return { tokens, costMicroUsd };
 }
 
 const NOTHING = { tokens: 0, costMicroUsd: 0 };
 
-/** Returns what the step's own model calls used, without the plan of its agent. */
-function readOwnUsage({ usage }: StepView, submitted: NestedPlan | undefined): UsageView | undefined {
-  return usage && submitted ? { ...usage, ...usage.ofCalls } : usage;
+/**
+ * Returns what the step's own agent used, without its plans. Its runner tells it with them, and only at the end of an attempt:
+ * until then it is what its model calls used.
+ */
+function readOwnUsage({ usage }: StepView, plans: readonly NestedPlan[]): UsageView | undefined {
+  if (!usage || plans.length === 0) return usage;
+  const { ofCalls = usage } = usage;
+  const ofPlans = sumPlans(plans);
+  return {
+    ...usage,
+    tokens: Math.max(ofCalls.tokens, usage.tokens - ofPlans.tokens),
+    costMicroUsd: Math.max(ofCalls.costMicroUsd, usage.costMicroUsd - ofPlans.costMicroUsd),
+  };
 }
 
 /** In the order of admission. */
@@ -121,22 +141,23 @@ function childrenOf(plan: NestedPlan, parent: StepId | undefined, now: EpochMs):
   const byParent = Map.groupBy(plan.view.steps, ({ parentStepId }) => parentStepId);
   const listNodesUnder = (stepId: StepId | undefined): TreeNode[] =>
     (byParent.get(stepId) ?? []).map((step) => {
-      const submitted = plan.nested.get(step.stepId);
-      const ofPlan = submitted ? childrenOf(submitted, undefined, now) : [];
-      return nodeOf(step, { now, submitted, children: [...listNodesUnder(step.stepId), ...ofPlan] });
+      const plans = plan.nested.get(step.stepId) ?? [];
+      const ofPlans = plans.flatMap((submitted) => childrenOf(submitted, undefined, now));
+      return nodeOf(step, { now, plans, children: [...listNodesUnder(step.stepId), ...ofPlans] });
     });
   return listNodesUnder(parent);
 }
 
 interface Surroundings {
   readonly now: EpochMs;
-  readonly submitted: NestedPlan | undefined;
+  readonly plans: readonly NestedPlan[];
   readonly children: readonly TreeNode[];
 }
 
-function nodeOf(step: StepView, { now, submitted, children }: Surroundings): TreeNode {
+function nodeOf(step: StepView, { now, plans, children }: Surroundings): TreeNode {
   const { stepId, agentId, lane, status, childSessionKey, dispatchedAtMs, endedAtMs } = step;
-  const usage = readOwnUsage(step, submitted);
+  const usage = readOwnUsage(step, plans);
+  const newest = plans.at(-1);
   return {
     name: stepName(step),
     stepId,
@@ -146,7 +167,7 @@ function nodeOf(step: StepView, { now, submitted, children }: Surroundings): Tre
     status,
     ...(usage && { usage }),
     ...(dispatchedAtMs !== undefined && { durationMs: Math.max(0, (endedAtMs ?? now) - dispatchedAtMs) }),
-    ...(submitted && { planId: submitted.view.coordinationId }),
+    ...(newest && { planId: newest.view.coordinationId }),
     children,
   };
 }

@@ -189,7 +189,7 @@ export function giveAnswer(
   const promise: AnswerPromise = { runId, nodeId, interruptId, value, by };
   if (by !== "stranger") world.promises.answers.push(promise);
   void callHost(at, async (each) => {
-    const answered = await each.resolve(CALLERS[by], runId, nodeId, formatAnswer(kind, value));
+    const answered = await each.resolve(CALLERS[by], runId, { nodeId }, formatAnswer(kind, value));
     if (by === "stranger") refuseStranger(world, `answer ${interruptId}`, answered.kind);
     promise.answered = answered;
     if (answered.kind === "done") promise.interruptId = answered.value.interruptId;

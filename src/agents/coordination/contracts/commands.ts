@@ -11,7 +11,7 @@ import type {
 } from "./fact-fields.ts";
 import type { FactPayloads } from "./facts.ts";
 import type { Answerer, AnswerKind, Channel } from "./escalation.ts";
-import type { EpochMs, EventId, SessionKey, StepId } from "./ids.ts";
+import type { CoordinationId, EpochMs, EventId, SessionKey, StepId } from "./ids.ts";
 import type { RunUsage } from "./usage.ts";
 import type { Finding, VerificationFailure } from "./verification.ts";
 import type { ObservedChild } from "./observation.ts";
@@ -60,7 +60,10 @@ export type Command =
   | ({ readonly type: "recordUndetermined" } & FactPayloads["write.undetermined"])
   | ({ readonly type: "recordRefusedCall" } & FactPayloads["privilege.refused"])
   | RecordUsage
-  | StopAtBudget;
+  | StopAtBudget
+  | LendBudget
+  /** The plan `to` uses no more, and `budget` is what it and those before it used. */
+  | ({ readonly type: "returnBudget" } & FactPayloads["budget.lent"]);
 
 /** Requests that any gateway may make, whichever of them drives the coordination. */
 const REQUESTS: ReadonlySet<Command["type"]> = new Set([
@@ -68,6 +71,9 @@ const REQUESTS: ReadonlySet<Command["type"]> = new Set([
   "retryStep",
   "answerEscalation",
   "releaseClaims",
+  // A plan inside may be opened, and end, in another gateway than the plan around.
+  "lendBudget",
+  "returnBudget",
 ]);
 
 /** True for a command that any gateway may append, whichever of them drives the coordination. */
@@ -95,6 +101,19 @@ export interface StopAtBudget {
   readonly type: "stopAtBudget";
   readonly stepId: StepId;
   readonly stopped: FactPayloads["budget.reached"]["stopped"];
+}
+
+/** Sets budget of a plan aside for another plan, which the child of an attempt is about to submit. */
+export interface LendBudget {
+  readonly type: "lendBudget";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  /** The plan that is about to be opened. */
+  readonly to: CoordinationId;
+  /** The use of the plans that the same child submitted before. It is booked when the attempt ends. */
+  readonly usedBefore?: Usage;
+  /** The most that it may use; where a kind is absent, all that is left. */
+  readonly budget: Usage;
 }
 
 /** Basis points. */
@@ -219,6 +238,8 @@ export interface AskAboutMerge {
   readonly stepId: StepId;
   readonly attempt: number;
   readonly files: FactPayloads["worktree.conflicted"]["files"];
+  /** Files that were written before it turned out. */
+  readonly changed: FinishMerge["changed"];
   readonly question: ContentRef;
 }
 
@@ -245,7 +266,7 @@ export interface CancelCoordination {
   readonly stepId?: StepId;
 }
 
-/** The deadline of a question passed without an answer. */
+/** The deadline of a question passed without an answer, or nobody waits for the answer any more. */
 export interface ExpireEscalation {
   readonly type: "expireEscalation";
   readonly escalationId: string;

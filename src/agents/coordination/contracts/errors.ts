@@ -204,6 +204,13 @@ export function isGatewayAway(error: unknown): error is CoordinationError {
   return isCoordinationError(error) && AWAY_CODES.has(error.code);
 }
 
+/** True where one log is damaged; a damaged file (`LEDGER_CORRUPT` without a rule that a log broke) is another thing. */
+export function isLogDamage(error: unknown): error is CoordinationError {
+  if (!isCoordinationError(error)) return false;
+  if (error.code === "EVENT_UNREADABLE" || error.code === "INVARIANT_VIOLATED") return true;
+  return isCoordinationError(error.cause) && error.cause.code === "INVARIANT_VIOLATED";
+}
+
 /** Returns what a log says of an error: its code, or `UNKNOWN` for one that is not ours. */
 export function readErrorCode(error: unknown): string {
   return isCoordinationError(error) ? error.code : "UNKNOWN";

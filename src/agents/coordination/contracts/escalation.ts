@@ -76,6 +76,11 @@ export const questionTextSchema = z.object({
 /** The words of a question, which lie beside the log. */
 export type QuestionText = z.infer<typeof questionTextSchema>;
 
+/** True where the options can be chosen by their numbers, from 1 on: a number could not mean what another option says. */
+export function canBeNumbered(options: readonly string[]): boolean {
+  return !options.some((option) => /\p{N}/u.test(option));
+}
+
 /** The payload schemas of the facts about a question that was asked. */
 export const QUESTION_FACTS = {
   /** Somebody answered a question, whether or not that counted. The first one that may answer counts. */

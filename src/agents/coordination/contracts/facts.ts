@@ -304,6 +304,11 @@ export const FACT_PAYLOADS = {
   /** Usage of one run's model calls up to now. It may follow the end of the coordination, and changes nothing else. */
   "usage.recorded": usageRecordedSchema,
   "budget.reached": budgetReachedSchema,
+  /**
+   * A plan that the child of an attempt submitted, and those before it, may use so much of the budget of this plan. The newest loan of
+   * an attempt counts until the attempt ends.
+   */
+  "budget.lent": z.object({ ...attemptOf, to: coordinationIdSchema, budget: usageSchema }),
   "coordination.escalated": z.object({
     escalationId,
     stepId: stepIdSchema.optional(),

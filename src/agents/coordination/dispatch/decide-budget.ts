@@ -1,18 +1,29 @@
 /**
- * Owns: what model calls used as facts, and whom the operator's budget stops.
+ * Owns: what model calls used as facts, whom the operator's budget stops, and what of a plan's budget is set aside for plans inside.
  *
  * U1 a record counts once, however often and late it comes. U2 whoever is stopped is stopped by what the log says was used:
  * a model call that is under way when a bound is reached is the last one.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
-import type { RecordUsage, StopAtBudget } from "../contracts/commands.ts";
+import type { Command, LendBudget, RecordUsage, StopAtBudget } from "../contracts/commands.ts";
+import type { Usage } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type AgentId, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { BudgetReached, RunUsage, TreeLimits, UsageTotals } from "../contracts/usage.ts";
 import { addTotals, countTokens, mergeRunUsage, nameRun, NO_USAGE } from "../ledger/bill.ts";
 import { findSessionAgent } from "../ledger/evolve-usage.ts";
+import { spentFromUsage } from "../ledger/plan-progress.ts";
 import type { KnownCoordination, OpenCoordination } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
+import {
+  computeBudgetLeft,
+  isNothingLeft,
+  limitBudget,
+  listLoans,
+  mapBudget,
+  type PlannedCoordination,
+} from "./plan-rules.ts";
 
 /** Records what a run used; a record that says nothing new is a replay. Also after the end (D5): a bill may come late. */
 export function recordUsage(state: KnownCoordination, command: RecordUsage): Decision {
@@ -165,4 +176,59 @@ function describeUse(limit: BudgetReached["limit"], used: number, allowed: numbe
     case "depth":
       return `subagents may be spawned ${allowed} level${allowed === 1 ? "" : "s"} deep, and this session is on level ${used}`;
   }
+}
+
+/**
+ * Sets aside what a plan inside may use, and what those before it used: the end of its attempt books it. Where less is left than it
+ * asks for, it gets that.
+ */
+export function lendBudget(
+  state: PlannedCoordination,
+  { stepId, attempt, to, usedBefore, budget: wanted }: LendBudget,
+): Decision {
+  const step = state.steps.get(stepId);
+  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
+  if (attempt !== step.phase.attempt || !state.plan.running.has(stepId))
+    return refuse("STALE_ATTEMPT", `attempt ${attempt} of step ${stepId} is not at work`);
+  const before = spentFromUsage(usedBefore);
+  const left = computeBudgetLeft(state, step, before);
+  if (isNothingLeft(left))
+    return refuse("BUDGET_SPENT", "the budget is used up, or plans of other steps may use the rest");
+  const most = spentFromUsage(limitBudget(wanted, left));
+  const budget = mapBudget(state.created.plan?.budget, (_, name) => before[name] + most[name]);
+  const loan = findLoan(state, stepId);
+  const isLent = Object.keys(budget).length === 0 || (loan?.to === to && isSameBudget(loan.budget, budget));
+  return isLent ? { kind: "replay", stepId } : draftLoan({ stepId, attempt, to, budget });
+}
+
+/**
+ * Sets aside what a plan inside used, and no more, once its work is over. By then its attempt may be over, too, or have another
+ * plan.
+ */
+export function returnBudget(
+  state: PlannedCoordination,
+  { stepId, attempt, to, budget }: Command & { type: "returnBudget" },
+): Decision {
+  const loan = findLoan(state, stepId);
+  if (loan?.to !== to || loan.attempt !== attempt) return { kind: "replay" };
+  const used = spentFromUsage(budget);
+  // It may be more than was lent, where people let the plan go on.
+  const rest = mapBudget(loan.budget, (_, name) => used[name]);
+  return isSameBudget(loan.budget, rest)
+    ? { kind: "replay", stepId }
+    : draftLoan({ stepId, attempt, to, budget: rest });
+}
+
+function findLoan(state: PlannedCoordination, stepId: StepId): FactPayloads["budget.lent"] | undefined {
+  return listLoans(state).find((loan) => loan.stepId === stepId);
+}
+
+function draftLoan(payload: FactPayloads["budget.lent"]): Decision {
+  return accept([{ type: "budget.lent", payload }], payload.stepId);
+}
+
+function isSameBudget(one: Usage, other: Usage): boolean {
+  return (
+    one.spawns === other.spawns && one.tokens === other.tokens && one.costMicroUsd === other.costMicroUsd
+  );
 }

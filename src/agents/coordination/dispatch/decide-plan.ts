@@ -32,6 +32,7 @@ import {
   isBeyondStop,
   isPlanned,
   findReachedLimit,
+  isRestLent,
   stopOf,
   canStopRunning,
   type PlannedCoordination,
@@ -148,7 +149,10 @@ function refuseStopped(state: PlannedCoordination, step: Step, now: EpochMs): De
   if (state.plan.decisionQuestion)
     return refuse("NOT_READY", "people were asked whether the plan is to begin, and have not answered");
   const limit = state.plan.budgetQuestion ? "open question" : findReachedLimit(state, now);
-  return limit ? refuse("BUDGET_SPENT", `the plan's budget is spent: ${limit}`) : undefined;
+  if (limit) return refuse("BUDGET_SPENT", `the plan's budget is spent: ${limit}`);
+  return isRestLent(state)
+    ? refuse("NOT_READY", "plans of other steps may use the rest of the plan's budget")
+    : undefined;
 }
 
 function computeDeadline({ created }: OpenCoordination, step: Step, now: EpochMs): EpochMs {

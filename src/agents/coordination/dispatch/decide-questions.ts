@@ -2,7 +2,8 @@
  * Owns: deciding about questions to people: asked by agents, answered, expired, notified; and what follows from an answer.
  *
  * E1 the first valid answer counts, and every later one is recorded as refused. E2 a question that nobody answers in time is closed
- * at its deadline in the safe way: a held result stays withheld (G3). E3 an answer and its consequences are one append.
+ * at its deadline in the safe way: a held result stays withheld (G3). One of an agent whose attempt is over is withdrawn. E3 an
+ * answer and its consequences are one append.
  */
 import type { AnswerEscalation, AskPeople } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
@@ -14,6 +15,7 @@ import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
 import { isAboutResult } from "../ledger/evolve-questions.ts";
 import {
   findSameQuestion,
+  isAbandoned,
   isAskedOfParent,
   listAgentQuestions,
   listInSameWords,
@@ -124,6 +126,8 @@ function describeRefusedAnswer(
 ): string {
   switch (refused) {
     case "closed": {
+      if (closed?.resolution === "cancelled")
+        return "the question was withdrawn: nobody needs an answer any more";
       const by = answered ? ` through ${answered.through}` : "";
       return `the question is closed already: ${closed?.resolution ?? "closed"}${by}`;
     }
@@ -206,8 +210,8 @@ function draftIsolatedResult(state: OpenCoordination, { cause }: Escalation, ste
 }
 
 /**
- * Closes a question whose deadline has passed (E2). One that the session of its parent did not answer goes to people, unless it
- * names an answer for this case.
+ * Closes a question whose deadline has passed, or whose answer nobody waits for any more (E2). One that the session of its parent did
+ * not answer in time goes to people, unless it names an answer for this case.
  */
 export function expireQuestion(
   state: OpenCoordination,
@@ -217,7 +221,9 @@ export function expireQuestion(
   const question = state.escalations.get(escalationId);
   if (!question || question.closed) return { kind: "replay" };
   if (now < question.deadlineAtMs)
-    return refuse("NOT_READY", `the question ${escalationId} is still open: its deadline has not passed`);
+    return isAbandoned(state, question)
+      ? accept(draftClosing(state, question, { resolution: "cancelled", now }))
+      : refuse("NOT_READY", `the question ${escalationId} is still open: its deadline has not passed`);
   if (isAskedOfParent(question) && question.onExpiry !== "default")
     return accept([draftForwarding(state, question, now)]);
   return accept(draftClosing(state, question, { resolution: "expired", now }));

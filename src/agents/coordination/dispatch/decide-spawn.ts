@@ -6,10 +6,10 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { openStepsOf, type OpenCoordination } from "../ledger/state.ts";
+import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { refuseSpawnByBudget } from "./decide-budget.ts";
 import { refuse, type Decision } from "./decision.ts";
-import { isPlanned } from "./plan-rules.ts";
+import { countUsed, isPlanned, isRestLent } from "./plan-rules.ts";
 
 /** Admits a spawn and records the intent to begin it (D1); one that the log already has is a replay (D2). */
 export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
@@ -19,9 +19,8 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
-  const spentOn = findExhaustedBudget(state, command);
-  if (spentOn)
-    return refuse("BUDGET_SPENT", `the spawn budget of ${spentOn} is spent; finish without another subagent`);
+  const exhausted = explainExhaustedBudget(state, command);
+  if (exhausted) return refuse("BUDGET_SPENT", `${exhausted}; finish without another subagent`);
   // A child that is there already is recorded, whatever it costs.
   const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
   if (overBudget) return overBudget;
@@ -45,13 +44,22 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
   };
 }
 
-/** Finds the spawn budget that is spent, the plan's or the step's, where the spawn comes from a child of a plan. */
-function findExhaustedBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
+/** Explains which budget allows no spawn, the plan's or the step's, where it comes from a child of a plan. */
+function explainExhaustedBudget(
+  state: OpenCoordination,
+  { parentStepId, child }: AdmitSpawn,
+): string | undefined {
   if (!isPlanned(state)) return undefined;
-  const { spent, allowedFrom } = state.plan;
-  if (isUsedUp(spent.spawns - allowedFrom.spawns, state.created.plan?.budget)) return "the plan";
-  const parent = parentStepId && state.steps.get(parentStepId);
-  return parent && isUsedUp(parent.spent?.spawns ?? 0, parent.spec.planned?.budget) ? "the step" : undefined;
+  if (isUsedUp(countUsed(state.plan).spawns, state.created.plan?.budget))
+    return "the spawn budget of the plan is spent";
+  if (hasUsedUpBudget(parentStepId && state.steps.get(parentStepId)))
+    return "the spawn budget of the step is spent";
+  // A child that is there already is recorded: it takes nothing that it has not taken yet.
+  return !child && isRestLent(state) ? "plans of steps may use the rest of the plan's budget" : undefined;
+}
+
+function hasUsedUpBudget(step: Step | undefined): boolean {
+  return step !== undefined && isUsedUp(step.spent?.spawns ?? 0, step.spec.planned?.budget);
 }
 
 function isUsedUp(spawned: number, budget: { readonly spawns?: number | undefined } | undefined): boolean {

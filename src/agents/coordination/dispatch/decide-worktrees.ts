@@ -7,7 +7,7 @@
 import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.ts";
 import { assertNever } from "../contracts/errors.ts";
 import { stepError } from "../contracts/fact-fields.ts";
-import type { EpochMs } from "../contracts/ids.ts";
+import type { EpochMs, StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { worktreeKeyOf } from "../ledger/evolve-worktrees.ts";
 import { childOf, type OpenCoordination, type Worktree } from "../ledger/state.ts";
@@ -101,12 +101,16 @@ function draftMerged(state: OpenCoordination, step: HeldStep, { changed }: Finis
   const { attempt } = step.phase;
   return [
     { type: "worktree.merged", payload: { stepId, attempt, files: changed.length } },
-    ...changed.map(({ resource, version }): FactDraft => ({
-      type: "resource.changed",
-      payload: { stepId, resource, version, tool: MERGE_TOOL },
-    })),
+    ...draftChanges(stepId, changed),
     ...draftAcceptedResult(step, releaseOf(state, step)),
   ];
+}
+
+function draftChanges(stepId: StepId, changed: FinishMerge["changed"]): FactDraft[] {
+  return changed.map(({ resource, version }): FactDraft => ({
+    type: "resource.changed",
+    payload: { stepId, resource, version, tool: MERGE_TOOL },
+  }));
 }
 
 /** W3; where somebody cancelled the step meanwhile, nobody is asked. */
@@ -115,11 +119,14 @@ function draftConflict(
   step: HeldStep,
   { command, now }: { readonly command: AskAboutMerge; readonly now: EpochMs },
 ): FactDraft[] {
-  const { stepId, attempt, files, question: words } = command;
-  const conflicted: FactDraft = { type: "worktree.conflicted", payload: { stepId, attempt, files } };
+  const { stepId, attempt, files, changed, question: words } = command;
+  const conflicted: FactDraft[] = [
+    { type: "worktree.conflicted", payload: { stepId, attempt, files } },
+    ...draftChanges(stepId, changed),
+  ];
   const isStopped =
     step.cancelledBy !== undefined || (isPlanned(state) && canStopRunning(stopOf(state, now)));
-  if (isStopped) return [conflicted, draftCancelledWhileHeld(step)];
+  if (isStopped) return [...conflicted, draftCancelledWhileHeld(step)];
   const child = childOf(step.phase);
   const question = draftQuestion(
     state,
@@ -133,5 +140,5 @@ function draftConflict(
     },
     { now },
   );
-  return [conflicted, question];
+  return [...conflicted, question];
 }

@@ -29,7 +29,7 @@ import { recordProgress } from "./decide-progress.ts";
 import { admitSpawn } from "./decide-spawn.ts";
 import { settlePlan } from "./settle-plan.ts";
 import { draftHeldResult } from "./decide-held.ts";
-import { recordUsage, stopAtBudget } from "./decide-budget.ts";
+import { lendBudget, recordUsage, returnBudget, stopAtBudget } from "./decide-budget.ts";
 import { decideOnGates } from "./decide-gates.ts";
 import { decideOnWorktrees } from "./decide-worktrees.ts";
 import { draftQuestion } from "./ask-people.ts";
@@ -110,7 +110,15 @@ function decideOnOpen(state: OpenCoordination, command: CommandOnOpen, now: Epoc
 }
 
 type PlanCommand = Command & {
-  type: "admitPlanSteps" | "stopChild" | "skipSteps" | "retryStep" | "judgePlan" | "tripBreaker";
+  type:
+    | "admitPlanSteps"
+    | "stopChild"
+    | "skipSteps"
+    | "retryStep"
+    | "judgePlan"
+    | "tripBreaker"
+    | "lendBudget"
+    | "returnBudget";
 };
 
 /** Records how far the plan reached its success criteria: once, when no step of it can change any more. */
@@ -140,6 +148,10 @@ function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochM
       return judgePlan(state, command);
     case "tripBreaker":
       return tripBreaker(state, now);
+    case "lendBudget":
+      return lendBudget(state, command);
+    case "returnBudget":
+      return returnBudget(state, command);
     default:
       return assertNever(command, "command");
   }

@@ -1,10 +1,10 @@
 /** Owns: the rules about a running plan that both deciding and planning use. */
 import { laneSchema } from "../contracts/envelope.ts";
-import type { SpendingLimit } from "../contracts/fact-fields.ts";
+import type { SpendingLimit, Usage } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { OpenCoordination, PlanProgress, Spent, Step } from "../ledger/state.ts";
-import { isDelivery } from "../ledger/plan-progress.ts";
+import { addSpent, isDelivery, NOTHING_SPENT, spentFromUsage } from "../ledger/plan-progress.ts";
 
 export type PlannedCoordination = OpenCoordination & { readonly plan: PlanProgress };
 
@@ -49,23 +49,102 @@ export function mustStop(state: PlannedCoordination, step: Step, now: EpochMs): 
 export function findReachedLimit(state: PlannedCoordination, now: EpochMs): keyof SpendingLimit | undefined {
   const budget = state.created.plan?.budget;
   if (!budget || !hasWorkToBegin(state)) return undefined;
-  const { spent, allowedFrom, allowedFromMs } = state.plan;
-  const used: Spent = {
+  const { allowedFromMs } = state.plan;
+  if (budget.wallMs !== undefined && now - allowedFromMs >= budget.wallMs) return "wallMs";
+  return limitIn(countUsed(state.plan), budget);
+}
+
+/** Counts what the plan used since people last allowed it to go on. */
+export function countUsed({ spent, allowedFrom }: PlanProgress): Spent {
+  return {
     spawns: spent.spawns - allowedFrom.spawns,
     tokens: spent.tokens - allowedFrom.tokens,
     costMicroUsd: spent.costMicroUsd - allowedFrom.costMicroUsd,
   };
-  if (budget.wallMs !== undefined && now - allowedFromMs >= budget.wallMs) return "wallMs";
-  return limitIn(used, budget);
 }
 
+/** The kinds of use that are counted; time is none of them. */
+const COUNTED = ["spawns", "tokens", "costMicroUsd"] as const;
+
 /** Returns the first limit of a budget that was reached. */
-export function limitIn(
-  used: Spent,
-  budget: Partial<Record<keyof Spent, number | undefined>>,
-): keyof Spent | undefined {
-  const limits = ["spawns", "tokens", "costMicroUsd"] as const;
-  return limits.find((name) => used[name] >= (budget[name] ?? Number.POSITIVE_INFINITY));
+export function limitIn(used: Spent, budget: Usage): keyof Spent | undefined {
+  return COUNTED.find((name) => used[name] >= (budget[name] ?? Number.POSITIVE_INFINITY));
+}
+
+/** Computes an amount of each kind that the budget counts. */
+export function mapBudget(
+  budget: Usage | undefined,
+  compute: (limit: number, name: keyof Spent) => number,
+): Usage {
+  const amounts: Usage = {};
+  for (const name of COUNTED) {
+    const limit = budget?.[name];
+    if (limit !== undefined) amounts[name] = compute(limit, name);
+  }
+  return amounts;
+}
+
+/** A budget within another one: no more than either allows. */
+export function limitBudget(
+  budget: SpendingLimit | undefined,
+  left: SpendingLimit,
+): SpendingLimit | undefined {
+  const cut: SpendingLimit = { ...budget };
+  for (const name of COUNTED) {
+    const most = Math.min(cut[name] ?? Infinity, left[name] ?? Infinity);
+    if (most < Infinity) cut[name] = most;
+  }
+  return Object.keys(cut).length > 0 ? cut : undefined;
+}
+
+/** Lists what is set aside for plans inside. The end of an attempt books what they used, so its loan counts until then. */
+export function listLoans({ plan, steps }: PlannedCoordination): FactPayloads["budget.lent"][] {
+  return plan.running.toArray().flatMap((stepId) => {
+    const { loan, phase } = steps.get(stepId) ?? {};
+    return loan && loan.attempt === phase?.attempt ? [{ stepId, ...loan }] : [];
+  });
+}
+
+/** Sums what is set aside for plans inside, but for those of one step. */
+export function sumLent(state: PlannedCoordination, except?: StepId): Spent {
+  return listLoans(state)
+    .filter(({ stepId }) => stepId !== except)
+    .reduce((sum, { budget }) => addSpent(sum, spentFromUsage(budget)), NOTHING_SPENT);
+}
+
+/**
+ * True while plans inside may use the rest of the budget: nothing begins until one of their attempts has ended, or gives budget back.
+ * It may be used or not, so nobody is asked and the plan is not stopped.
+ */
+export function isRestLent(state: PlannedCoordination): boolean {
+  const budget = state.created.plan?.budget;
+  if (!budget) return false;
+  const lent = sumLent(state);
+  return (
+    COUNTED.some((name) => lent[name] > 0) &&
+    limitIn(addSpent(countUsed(state.plan), lent), budget) !== undefined
+  );
+}
+
+/** Returns what the budgets of the step and of its plan leave to a plan inside, whose loan replaces the one before it. */
+export function computeBudgetLeft(
+  state: OpenCoordination,
+  { spec, spent = NOTHING_SPENT }: Step,
+  usedBefore: Spent,
+): SpendingLimit {
+  const ofStep = subtractUsed(spec.planned?.budget, addSpent(spent, usedBefore));
+  if (!isPlanned(state)) return ofStep;
+  const used = addSpent(countUsed(state.plan), addSpent(usedBefore, sumLent(state, spec.stepId)));
+  return limitBudget(ofStep, subtractUsed(state.created.plan?.budget, used)) ?? {};
+}
+
+function subtractUsed(budget: Usage | undefined, used: Spent): Usage {
+  return mapBudget(budget, (limit, name) => limit - used[name]);
+}
+
+/** True where nothing is left of a kind. */
+export function isNothingLeft(left: Usage): boolean {
+  return limitIn(NOTHING_SPENT, left) !== undefined;
 }
 
 /** True when a step of the plan is idle and would be skipped when the plan stops. */
@@ -86,15 +165,28 @@ export function hasWorkToBegin({ plan, steps }: PlannedCoordination): boolean {
 
 /** True when all steps of the plan are admitted and have ended, with any outcome, nothing of them is left and no session waits to be told something. */
 export function isWorkedOff(state: PlannedCoordination): boolean {
-  const { plan, openSteps, created, tellings, worktrees } = state;
+  const { plan, openSteps, created, worktrees } = state;
   const isLeftBehind = plan.strays.size > 0 || worktrees.size > 0;
-  const isDone = openSteps.size === 0 && !isLeftBehind && tellings.size === 0;
+  const isDone = openSteps.size === 0 && !isLeftBehind && !isTelling(state);
   return plan.admitted === created.plan?.steps && isDone;
 }
 
-/** True when the plan has stopped, has spent its budget or waits for people: then only its delivery begins. */
+/** True while sessions wait to be told something. Nobody waits any more for what ends with the attempt whose agent submitted the plan. */
+export function isTelling({ tellings, cancelledBy }: PlannedCoordination): boolean {
+  return tellings.size > 0 && cancelledBy !== "parent";
+}
+
+/** True while people are asked about the whole plan. */
+export function isAsked({ plan }: PlannedCoordination): boolean {
+  return plan.budgetQuestion !== undefined || plan.decisionQuestion !== undefined;
+}
+
+/** True while the plan waits for people, or for plans inside that may use the rest of its budget: then only its delivery begins. */
+export function isHeldBack(state: PlannedCoordination): boolean {
+  return isAsked(state) || isRestLent(state);
+}
+
+/** True when the plan has stopped, has spent its budget or waits: then only its delivery begins. */
 export function hasStoppedBeginning(state: PlannedCoordination, now: EpochMs): boolean {
-  const { budgetQuestion, decisionQuestion } = state.plan;
-  const isAsked = budgetQuestion !== undefined || decisionQuestion !== undefined;
-  return isAsked || stopOf(state, now) !== undefined || findReachedLimit(state, now) !== undefined;
+  return isHeldBack(state) || stopOf(state, now) !== undefined || findReachedLimit(state, now) !== undefined;
 }

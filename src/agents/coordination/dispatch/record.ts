@@ -55,10 +55,8 @@ function nodeIdOf(draft: FactDraft): { nodeId?: string } {
 
 /** Returns the event that caused a fact. It follows from the state before the fact (L3). */
 function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
-  if (state.kind === "unopened") return undefined;
+  if (state.kind === "unopened" || draft.type === "coordination.created") return undefined;
   switch (draft.type) {
-    case "coordination.created":
-      return undefined;
     case "step.admitted":
       return findCauseOfAdmission(state, draft.payload.parentStepId);
     case "step.dispatched":
@@ -78,6 +76,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "result.withheld":
     case "result.shortened":
     case "message.suppressed":
+    case "budget.lent":
     case "result.held":
     case "result.verified":
     case "verification.failed":

@@ -7,7 +7,7 @@ import { openStepsOf, type Step } from "../ledger/state.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { draftOpenQuestionClosings } from "./decide-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import type { PlannedCoordination } from "./plan-rules.ts";
+import { isTelling, type PlannedCoordination } from "./plan-rules.ts";
 
 /** Limits of the delivery to the owner. */
 const DELIVERY = { timeoutMs: 600_000, retryBudget: 5, backoffMs: 2_000 } as const;
@@ -28,15 +28,13 @@ export function settlePlan(state: PlannedCoordination): Decision {
 }
 
 function findOpenWork(state: PlannedCoordination): string | undefined {
-  const { plan, created, tellings, cancelledBy, worktrees } = state;
+  const { plan, created, worktrees } = state;
   const [open] = openStepsOf(state);
   if (open) return `step ${open.spec.stepId} is ${open.phase.status}`;
   if (plan.admitted < (created.plan?.steps ?? 0)) return "not all steps are admitted";
   if (plan.strays.size > 0) return "the child of an earlier attempt may still be at work";
   if (!worktrees.isEmpty()) return "the worktree of an attempt has not been removed yet";
-  return tellings.size > 0 && cancelledBy !== "parent"
-    ? "a session has not been told its result or answer yet"
-    : undefined;
+  return isTelling(state) ? "a session has not been told its result or answer yet" : undefined;
 }
 
 function endPlan(state: PlannedCoordination, payload: Terminal): Decision {

@@ -172,11 +172,12 @@ export function findNextCallTime(
   if (!pace) return openAtMs;
   const { together, perSecond } = pace;
   const spanMs = Math.ceil((together / perSecond) * SECOND_MS * SPAN_SPARE - lane.leadMs);
-  if (released >= together) return pickLater(openAtMs, addMs(now, spanMs));
-  const first = lane.begun.at(released - together);
-  // Fewer have begun than may.
+  // Fewer have begun than may where there is no such call.
+  const first = released >= together ? now : lane.begun.at(released - together);
   if (first === undefined) return openAtMs;
-  return pickLater(openAtMs, addMs(first, spanMs));
+  const placeAtMs = addMs(first, spanMs);
+  const forgottenAtMs = addMs(pace.sinceMs, FORGET_MS);
+  return pickLater(openAtMs, placeAtMs < forgottenAtMs ? placeAtMs : forgottenAtMs);
 }
 
 /** True when one more step may begin. `waitingCalls`: calls that wait for their turn. */

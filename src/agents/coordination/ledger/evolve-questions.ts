@@ -8,6 +8,7 @@ import { epochMsOf, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { updateAfterAnswer, updateAfterQuestion, releaseApprovedStep } from "./plan-progress.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "./state.ts";
+import { createQuestionTelling, nameQuestionTelling } from "./tellings.ts";
 
 export type QuestionEvent = FactEvent & {
   type:
@@ -68,25 +69,14 @@ function evolveAsked(
   return withStep(withProgress, stepId, (step) => ({ ...step, phase: { ...phase, escalationId } }));
 }
 
-/** Names the telling by which a session learns that it is asked. */
-function nameQuestionTelling(escalationId: string): string {
-  return `question:${escalationId}`;
-}
-
 /** Adds a telling: the session that is asked in place of people hears of the question. */
 function addQuestionTelling(
   tellings: OpenCoordination["tellings"],
-  { escalationId, askedOf }: FactPayloads["coordination.escalated"],
+  payload: FactPayloads["coordination.escalated"],
   sinceMs: EpochMs,
 ): OpenCoordination["tellings"] {
-  if (!askedOf) return tellings;
-  const tellingId = nameQuestionTelling(escalationId);
-  return tellings.set(tellingId, {
-    tellingId,
-    session: askedOf,
-    sinceMs,
-    of: { kind: "question", escalationId },
-  });
+  const telling = createQuestionTelling(payload, sinceMs);
+  return telling ? tellings.set(telling.tellingId, telling) : tellings;
 }
 
 /** Puts a question to people. The session that was asked first need not hear of it any more. */

@@ -30,7 +30,8 @@ export type StepEvent =
         | "step.retry_granted"
         | "step.skipped"
         | "result.shortened"
-        | "message.suppressed";
+        | "message.suppressed"
+        | "budget.lent";
     })
   | HeldEvent;
 
@@ -70,6 +71,8 @@ export function evolveStep(before: Step, event: StepEvent): Step {
     }
     case "message.suppressed":
       return { ...before, suppressed: (before.suppressed ?? 0) + 1 };
+    case "budget.lent":
+      return evolveLent(before, event);
     case "result.withheld":
     case "result.held":
     case "result.verified":
@@ -176,6 +179,12 @@ function evolveDiffered(step: Step, event: FactEvent & { type: "child.differed" 
   checkAttempt(step.phase, event);
   const { stepId: _, attempt: _attempt, ...difference } = event.payload;
   return { ...step, differences: [...(step.differences ?? []), difference] };
+}
+
+function evolveLent(step: Step, event: FactEvent & { type: "budget.lent" }): Step {
+  checkAttempt(step.phase, event);
+  const { stepId: _, ...loan } = event.payload;
+  return { ...step, loan };
 }
 
 function checkAttempt(

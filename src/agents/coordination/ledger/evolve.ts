@@ -39,6 +39,7 @@ import {
   type Step,
   type KnownCoordination,
 } from "./state.ts";
+import { createResultTelling } from "./tellings.ts";
 
 export function fold(coordinationId: CoordinationId, events: Iterable<RunEvent>): Coordination {
   let state: Coordination = createUnopened(coordinationId);
@@ -88,6 +89,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "result.withheld":
     case "result.shortened":
     case "message.suppressed":
+    case "budget.lent":
     case "result.held":
     case "result.verified":
     case "verification.failed":
@@ -369,25 +371,10 @@ function updateHeldAndTellings(
   { phase: before }: Step,
   step: Step,
 ): Pick<KnownCoordination, "held" | "tellings"> {
-  const { spec, phase } = step;
-  const { stepId, sourceSession: session } = spec;
-  const next = phase.status === "held" ? heldSteps.add(stepId) : heldSteps.remove(stepId);
-  if (!isEnded(phase) || isEnded(before) || !isAwaited(step)) return { held: next, tellings };
-  const { attempt } = phase;
-  const tellingId = `result:${stepId}:${attempt}`;
-  const telling = {
-    tellingId,
-    session,
-    sinceMs: phase.endedAtMs,
-    of: { kind: "result", stepId, attempt },
-  } as const;
-  return { held: next, tellings: tellings.set(tellingId, telling) };
-}
-
-/** True when the parent has a placeholder, which promises that it will be told more. */
-function isAwaited({ spec, phase, withheld }: Step): boolean {
-  if (spec.planned) return false;
-  return withheld !== undefined || ("error" in phase && phase.error.code === "result_lost");
+  const { stepId } = step.spec;
+  const next = step.phase.status === "held" ? heldSteps.add(stepId) : heldSteps.remove(stepId);
+  const telling = isEnded(before) ? undefined : createResultTelling(step);
+  return { held: next, tellings: telling ? tellings.set(telling.tellingId, telling) : tellings };
 }
 
 /** When the step came into its phase, as far as an end says it. */

@@ -1,5 +1,6 @@
-/** Owns: which questions of agents are open, and whether one of them is asked once more. */
+/** Owns: which questions of agents are open, whether one of them is asked once more, and whether nobody waits for its answer. */
 import type { AskPeople } from "../contracts/commands.ts";
+import { isGivenUp } from "./given-up.ts";
 import type { Escalation, OpenCoordination } from "./state.ts";
 
 /**
@@ -32,4 +33,9 @@ export function listAgentQuestions({ openQuestions, escalations }: OpenCoordinat
     .toArray()
     .flatMap((escalationId) => escalations.get(escalationId) ?? [])
     .filter(({ cause }) => cause === "agent");
+}
+
+/** True when nobody waits for the answer any more: the attempt whose agent asked is over. */
+export function isAbandoned(state: OpenCoordination, { cause, askedBy }: Escalation): boolean {
+  return cause === "agent" && askedBy !== undefined && isGivenUp(state, askedBy);
 }

@@ -8,7 +8,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import { isEnded, type OpenCoordination, type PlanProgress, type Spent, type Step } from "./state.ts";
 
-const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
+export const NOTHING_SPENT: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
 export function createProgress(atMs: EpochMs): PlanProgress {
   return {
@@ -21,8 +21,8 @@ export function createProgress(atMs: EpochMs): PlanProgress {
     dependents: ImmutableMap(),
     strays: OrderedMap(),
     hasExpired: false,
-    spent: NOTHING,
-    allowedFrom: NOTHING,
+    spent: NOTHING_SPENT,
+    allowedFrom: NOTHING_SPENT,
     allowedFromMs: atMs,
   };
 }
@@ -162,7 +162,7 @@ export function spentFromUsage(usage: Usage | undefined): Spent {
   return { spawns: usage?.spawns ?? 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
 }
 
-export const ONE_SPAWN: Spent = { ...NOTHING, spawns: 1 };
+export const ONE_SPAWN: Spent = { ...NOTHING_SPENT, spawns: 1 };
 
 /** Books what a step used with the step and with the plan. */
 export function addSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
@@ -170,7 +170,7 @@ export function addSpending(state: OpenCoordination, stepId: StepId, spent: Spen
   if (!state.plan || !step?.spec.planned || isDelivery(step)) return state;
   return {
     ...state,
-    steps: state.steps.set(stepId, { ...step, spent: addSpent(step.spent ?? NOTHING, spent) }),
+    steps: state.steps.set(stepId, { ...step, spent: addSpent(step.spent ?? NOTHING_SPENT, spent) }),
     plan: { ...state.plan, spent: addSpent(state.plan.spent, spent) },
   };
 }

@@ -22,6 +22,8 @@ export interface StepNotes {
   readonly shortened?: readonly ShortenedText[];
   /** How many messages of any attempt did not go to a chat. */
   readonly suppressed?: number;
+  /** Budget that is set aside for plans inside. It counts while its attempt is at work. */
+  readonly loan?: Loan;
   /** Outcomes that came too late, as `attempt:outcome`. */
   readonly late?: readonly string[];
   /** Files of its worktree that were merged into the folder of the repository. */
@@ -40,6 +42,8 @@ export function listDifferences({ revisedDifferences = [], differences = [] }: S
 function isSameDifference(one: ChildDifference, other: ChildDifference): boolean {
   return one.field === other.field && one.asked === other.asked && one.ran === other.ran;
 }
+
+type Loan = Omit<FactPayloads["budget.lent"], "stepId">;
 
 /** The newest text of the child that was kept back from its parent. */
 type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;

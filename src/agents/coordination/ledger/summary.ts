@@ -113,7 +113,7 @@ export function nameOfChild(childSessionKey: SessionKey): string {
   return `child:${childSessionKey}`;
 }
 
-/** The newest plan that the child of a step submitted. */
+/** The plans that children of a step submitted. */
 export function nameOfNested(coordinationId: CoordinationId, stepId: StepId): string {
   return `nested:${coordinationId}:${stepId}`;
 }

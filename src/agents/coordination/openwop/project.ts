@@ -98,6 +98,7 @@ function projectNothing(
       | "plan.judged"
       | "usage.recorded"
       | "budget.reached"
+      | "budget.lent"
       | "escalation.answered"
       | "escalation.notified";
   },

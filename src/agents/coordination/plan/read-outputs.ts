@@ -1,4 +1,4 @@
-/** Owns: what the last words of a child that did not report are as the outputs of its step. They are always an object. */
+/** Owns: what a text is as the outputs of a step, which are always an object, and reading such a text back. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import { isJsonObject, type JsonObject } from "./step-graph.ts";
 
@@ -15,6 +15,18 @@ export function outputsFromReply(reply: string, hasContract: boolean): ReadOutpu
   if (outputs) return { kind: "outputs", outputs };
   if (!hasContract) return { kind: "outputs", outputs: createTextOutput(reply) };
   return { kind: "unreadable", path: "(root)", message: "output is not a JSON object" };
+}
+
+/** Returns the text of outputs that hold nothing else, and the JSON of all others as it is. */
+export function parseTextOutput(json: string): string {
+  try {
+    const outputs: unknown = JSON.parse(json);
+    if (!isJsonObject(outputs)) return json;
+    const { text, ...rest } = outputs;
+    return typeof text === "string" && Object.keys(rest).length === 0 ? text : json;
+  } catch {
+    return json;
+  }
 }
 
 /** True when outputs may be kept: neither too deep nor too long as JSON. */

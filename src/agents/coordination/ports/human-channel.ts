@@ -31,6 +31,8 @@ export interface Question {
 export interface ChannelNotice {
   readonly noticeId: string;
   readonly question: Question;
+  /** The session that people talk to: the owner's, or where that is a subagent, the outermost one that it works for, as recorded. */
+  readonly chatSession: SessionKey;
   /** 0 for the first, counted over all channels. */
   readonly notice: number;
   readonly signal: AbortSignal;

@@ -159,6 +159,8 @@ export interface A2aCall extends TraceContext {
   readonly contextId?: string;
   readonly parent?: CallingRun;
   readonly signal: AbortSignal;
+  /** True where another process goes on with a call that was aborted: the agent's task is not cancelled then. */
+  readonly isLeftToOthers: () => boolean;
 }
 
 /** The answer of an agent over A2A. */
@@ -196,7 +198,10 @@ export interface ToolCaller {
   callMcp(call: McpCall): Promise<McpAnswer | OutboundFailure>;
   /** The tools of a server, as many as fit. */
   listMcp(query: McpQuery): Promise<McpTools | OutboundFailure>;
-  /** Waits until the agent's task has ended or needs somebody. */
+  /**
+   * Waits until the agent's task has ended or needs somebody. Cancels a task that nobody waits for any more; a task that needs
+   * somebody is left as it is.
+   */
   sendA2a(call: A2aCall): Promise<A2aAnswer | OutboundFailure>;
 }
 

@@ -30,6 +30,10 @@ export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summar
   entry(runId: CoordinationId): Promise<StoredRun<Summary> | undefined>;
   /** Runs in the order of their first events. */
   list(query: ListQuery): Promise<StoredRun<Summary>[]>;
+  /** Runs as `list` returns them, and those whose summary cannot be read: for whoever proves a ledger. */
+  listUnproven(query: ListQuery): Promise<UnprovenRun<Summary>[]>;
+  /** One run as `entry` returns it, also where its summary cannot be read: for whoever proves a ledger. */
+  findUnproven(runId: CoordinationId): Promise<UnprovenRun<Summary> | undefined>;
   /** Which runs were removed, of either kind. */
   readonly pruned: PrunedRuns;
 }
@@ -68,16 +72,22 @@ export interface ListQuery {
   readonly after?: { readonly ordinal: number };
 }
 
-/** A run of the ledger as a listing shows it. */
-export interface StoredRun<Summary> {
+/** A run as it lies in a ledger that may be damaged. */
+export interface UnprovenRun<Summary> {
   readonly runId: CoordinationId;
   /** The position of the run's first event among all runs. */
   readonly ordinal: number;
   /** How many events its log has. */
   readonly length: number;
-  readonly summary: Summary;
+  /** Absent where it cannot be read. */
+  readonly summary?: Summary;
   /** Names the source of a fork of a workflow run. Absent also where it cannot be read; then no event of the run can be read either. */
   readonly origin?: RunOrigin;
+}
+
+/** A run of the ledger as a listing shows it. */
+export interface StoredRun<Summary> extends UnprovenRun<Summary> {
+  readonly summary: Summary;
 }
 
 /** An event that is missing, changed or cannot be read. */

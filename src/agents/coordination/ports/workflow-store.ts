@@ -115,8 +115,8 @@ export interface RequestLog {
    */
   release(key: RequestKey & { readonly leaseUntilMs?: EpochMs }): Promise<void>;
   /**
-   * Ends the lease of a request whose outcome is not known. The request and the id of its run stay, so that the next request
-   * finds out what the first one did. A process that has lost its lease ends nothing.
+   * Ends the lease of a request whose outcome is not known. The request and its subject stay, so that the next request finds out
+   * what the first one did. A process that has lost its lease ends nothing.
    */
   lapse(key: RequestKey & { readonly leaseUntilMs: EpochMs }): Promise<void>;
   /** Forgets what began before; at most `limit`. */
@@ -135,8 +135,11 @@ export interface RequestKey {
 export interface KeyedRequest extends RequestKey {
   /** sha256 over what is asked. */
   readonly digest: string;
-  /** Made for this request; the run that it creates has it, so that a crash in between creates no second one. */
-  readonly runId: CoordinationId;
+  /**
+   * The id of the run that it creates, or the question that it answers. It stays with the key, so that after a crash in between
+   * the next try creates no second run and answers no other question.
+   */
+  readonly subject: string;
   readonly now: EpochMs;
   /** Until then nobody else takes the key over. */
   readonly leaseUntilMs: EpochMs;
@@ -151,8 +154,8 @@ export interface KeptAnswer {
 
 /** Tells what beginning a keyed request came to: it is new, answered, or under way. */
 export type Begun =
-  /** `runId` is that of the first try, where one died. */
-  | { readonly kind: "new"; readonly runId: CoordinationId }
+  /** `subject` is that of the first try, where one died. */
+  | { readonly kind: "new"; readonly subject: string }
   | { readonly kind: "answered"; readonly answer: KeptAnswer }
   | { readonly kind: "in_flight" }
   | { readonly kind: "mismatch" };

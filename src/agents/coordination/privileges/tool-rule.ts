@@ -21,6 +21,8 @@ export const LEADING_TOOLS: ReadonlySet<string> = new Set([
 const COORDINATION = "coordination_";
 /** A plan is work that others do, as a spawn is. */
 const PLAN_TOOL = "coordination_plan";
+/** By it a child gives back the result whose form the spawn asked for; the host offers it to nobody else, and to these always. */
+const RESULT_TOOL = "structured_output";
 
 /** `undefined`: every bound lets the tool be called. */
 export function findToolRefusal(
@@ -51,7 +53,8 @@ function findBrokenRule(
 
 /** True for what a child needs to do its work at all: reporting and asking, and the way to tools that are not shown. */
 export function isAlwaysUsable(tool: string): boolean {
-  return LEADING_TOOLS.has(tool) || (tool.startsWith(COORDINATION) && tool !== PLAN_TOOL);
+  if (LEADING_TOOLS.has(tool) || tool === RESULT_TOOL) return true;
+  return tool.startsWith(COORDINATION) && tool !== PLAN_TOOL;
 }
 
 /** True when an entry means this very tool, or tools of the coordination, and not just everything. */

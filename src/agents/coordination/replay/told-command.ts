@@ -62,6 +62,8 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
       return [{ type: "recordRefusedCall", ...readFields(lead.payload) }];
     case "budget.reached":
       return [{ type: "stopAtBudget", stepId: lead.payload.stepId, stopped: lead.payload.stopped }];
+    case "budget.lent":
+      return commandsFromLoan(lead.payload);
     case "claim.released":
     case "conflict.resolved":
       return commandsFromClaimFact(state, lead, facts);
@@ -83,6 +85,15 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
 }
 
 const SETTLE: Command = { type: "settleCoordination" };
+
+/** A loan may be a new one, or what is left of one. */
+function commandsFromLoan(payload: FactPayloads["budget.lent"]): Command[] {
+  const loan = readFields(payload);
+  return [
+    { type: "lendBudget", ...loan },
+    { type: "returnBudget", ...loan },
+  ];
+}
 
 function commandsFromAdmission(lead: Fact<"step.admitted">, facts: readonly FactEvent[]): Command[] {
   if (lead.payload.stepId === DELIVERY_STEP_ID) return [SETTLE];
@@ -306,6 +317,7 @@ function commandsFromClosing(
         SETTLE,
         ...(stepId ? commandsFromSkips(state, facts) : []),
         ...commandsFromWithdrawal(state, facts),
+        { type: "expireEscalation", escalationId },
       ];
     default:
       return [];

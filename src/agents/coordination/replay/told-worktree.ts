@@ -16,8 +16,11 @@ export function commandsFromWorktreeFact(lead: FactEvent, facts: readonly FactEv
       const { stepId, attempt, files } = lead.payload;
       return [{ type: "finishMerge", stepId, attempt, changed: listChanged(facts, stepId).slice(0, files) }];
     }
-    case "worktree.conflicted":
-      return [{ type: "askAboutMerge", ...lead.payload, question: findQuestion(facts) }];
+    case "worktree.conflicted": {
+      const changed = listChangedBeforeQuestion(facts, lead.payload.stepId);
+      const question = findQuestion(facts[changed.length + 1]);
+      return [{ type: "askAboutMerge", ...lead.payload, changed, question }];
+    }
     default:
       return [];
   }
@@ -29,8 +32,16 @@ function listChanged(facts: readonly FactEvent[], stepId: StepId): FinishMerge["
   );
 }
 
+function listChangedBeforeQuestion(
+  [, ...after]: readonly FactEvent[],
+  stepId: StepId,
+): AskAboutMerge["changed"] {
+  const end = after.findIndex((fact) => listChanged([fact], stepId).length === 0);
+  return listChanged(end === -1 ? after : after.slice(0, end), stepId);
+}
+
 /** Where nobody was asked the question does not matter. */
-function findQuestion([, second]: readonly FactEvent[]): AskAboutMerge["question"] {
-  const question = second?.type === "coordination.escalated" ? second.payload.question : undefined;
+function findQuestion(fact: FactEvent | undefined): AskAboutMerge["question"] {
+  const question = fact?.type === "coordination.escalated" ? fact.payload.question : undefined;
   return question ?? { sha256: "0".repeat(64), bytes: 0 };
 }

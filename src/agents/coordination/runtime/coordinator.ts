@@ -158,12 +158,12 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     ...dependencies,
     ...(shared && { ownRuns: { ...shared.ownRuns, ownerId: shared.ownerId } }),
     onAppended: (events, ownerSession) => {
-      dependencies.onAppended?.(events, ownerSession);
-      leaveGate(dependencies.gate, events);
+      tellOthers(dependencies, events, ownerSession);
       arbiter.appended(events);
+      if (events[0]) dispatcher.lookAt(events[0].runId);
       if (events.some(({ type }) => type === "escalation.closed")) waits.changed();
     },
-    onDecided: (state) => dispatcher.changed(state),
+    onDecided: (state, basis) => dispatcher.decided(state, basis),
   });
   const turns = createOwnerTurns();
   const childTurns = createTurnsByName();
@@ -196,7 +196,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, opening, life };
   const { watch, giveBack } = dispatcher;
   const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, watch, giveBack };
-  const requested = { ...planning, opening, newCoordinationId: dependencies.newCoordinationId };
+  const requested = { ...planning, usage, opening, newCoordinationId: dependencies.newCoordinationId };
   return {
     ...createSpawnRequests(createSpawnRequestDependencies(core)),
     view: (coordinationId) => readView(runs, coordinationId),
@@ -290,6 +290,16 @@ function watchRuns(runs: RunLog, watch: (state: Coordination) => void): RunLog {
       return submitted;
     },
   };
+}
+
+/** Tells what was appended to those who listen beside the parts of the coordinator. */
+function tellOthers(
+  { onAppended, gate }: CoordinatorDependencies,
+  events: readonly RunEvent[],
+  ownerSession: SessionKey,
+): void {
+  onAppended?.(events, ownerSession);
+  leaveGate(gate, events);
 }
 
 /**

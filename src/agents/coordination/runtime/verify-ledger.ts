@@ -9,18 +9,19 @@ import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { isCoordinationError } from "../contracts/errors.ts";
 import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
-import type { Reference } from "../contracts/coordination-summary.ts";
+import type { Reference, Summary } from "../contracts/coordination-summary.ts";
 import { claimChangesOf } from "../ledger/claim-changes.ts";
 import { draftResolutionByRules } from "../dispatch/conflict-facts.ts";
 import { evolve } from "../ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import { project } from "../openwop/project.ts";
-import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
+import type { LedgerStore, StoredProblem } from "../ports/ledger-store.ts";
+import type { UnprovenRun } from "../ports/run-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
 import { checkLength } from "./log/check-length.ts";
-import { listClaims, listRuns } from "./log/read-pages.ts";
+import { listClaims, listUnprovenRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 import { describeError } from "../std/describe-error.ts";
 
@@ -34,7 +35,7 @@ export interface Verification {
   readonly coordinations: number;
   readonly events: number;
   readonly problems: readonly StoredProblem[];
-  /** The verification stopped at so many problems; there may be more. */
+  /** The verification stopped before its end; there may be more problems. */
   readonly isCut?: true;
 }
 
@@ -49,7 +50,16 @@ export async function verifyLedger(
   const stored: Stored = { store, forks: createForkSources({ store }) };
   let coordinations = 0;
   let events = 0;
-  for await (const entry of listAllRuns(store, problems)) {
+  let isCut = false;
+  const cutListing = (message: string): void => {
+    problems.push({
+      kind: "index_differs",
+      message: `the list of coordinations is unreadable: ${message}`,
+    });
+    tokens.add(undefined);
+    isCut = true;
+  };
+  for await (const entry of listUnprovenRuns(store, "newest", cutListing)) {
     const run = await verifyGrowingRun(stored, entry);
     problems.push(...run.problems);
     tokens.add(run.tokens);
@@ -58,7 +68,7 @@ export async function verifyLedger(
     onProgress({ coordinations, events });
     if (problems.length >= PROBLEMS_MAX) break;
   }
-  const isCut = problems.length >= PROBLEMS_MAX;
+  if (problems.length >= PROBLEMS_MAX) isCut = true;
   if (!isCut) problems.push(...(await tokens.problems()));
   return {
     ok: problems.length === 0,
@@ -69,16 +79,7 @@ export async function verifyLedger(
   };
 }
 
-async function* listAllRuns(store: LedgerStore, problems: StoredProblem[]): AsyncGenerator<RunEntry> {
-  try {
-    yield* listRuns(store);
-  } catch (error) {
-    problems.push({
-      kind: "index_differs",
-      message: `the list of coordinations is unreadable: ${messageOf(error)}`,
-    });
-  }
-}
+type Entry = UnprovenRun<Summary>;
 
 interface TokenCount {
   /** The tokens of a run's log; absent where it could not be read to its end. */
@@ -97,7 +98,7 @@ async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promi
     problems.push({ kind: "index_differs", message: `the claims are unreadable: ${messageOf(error)}` });
     return undefined;
   });
-  let isWhole = counted !== undefined;
+  let isWhole = counted !== undefined && before !== undefined;
   let found = 0;
   let newest = 0;
   return {
@@ -138,13 +139,13 @@ interface RunCheck {
 }
 
 /** Verifies a run that may grow or be pruned meanwhile. One that grew while it was read is read again. */
-async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<Omit<RunCheck, "indexProblems">> {
+async function verifyGrowingRun(stored: Stored, entry: Entry): Promise<Omit<RunCheck, "indexProblems">> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
     const { problems, indexProblems, ...run } = await verifyRun(stored, checked);
     const all = [...problems, ...indexProblems];
     if (all.length === 0) return { ...run, problems };
-    const newest = await stored.store.entry(checked.runId).catch(() => undefined);
+    const newest = await stored.store.findUnproven(checked.runId).catch(() => undefined);
     if (newest === undefined && (await stored.store.pruned.find(entry.runId))) return { problems: [] };
     if (newest === undefined || newest.length === checked.length) return { ...run, problems: all };
     if (tries >= GROWTHS_MAX) return { ...run, problems };
@@ -152,7 +153,7 @@ async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<Omit<R
   }
 }
 
-async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<RunCheck> {
+async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunCheck> {
   const { runId } = entry;
   const check = createCheck(runId);
   try {
@@ -171,7 +172,7 @@ async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<Run
 }
 
 /** A page that holds an unreadable event is read one by one, so that the events before it are checked and it is located. */
-async function* eventsOf(store: LedgerStore, { runId, length }: RunEntry): AsyncGenerator<RunEvent> {
+async function* eventsOf(store: LedgerStore, { runId, length }: Entry): AsyncGenerator<RunEvent> {
   let pageMax = PAGE;
   for (let from = 0; from < length;) {
     const limit = Math.min(pageMax, length - from);
@@ -362,7 +363,7 @@ function isSameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
   );
 }
 
-function checkEnd({ state, expected, problems }: Check, { runId, summary }: RunEntry): void {
+function checkEnd({ state, expected, problems }: Check, { runId, summary }: Entry): void {
   const [pending] = expected;
   if (pending)
     problems.push({
@@ -372,11 +373,10 @@ function checkEnd({ state, expected, problems }: Check, { runId, summary }: RunE
       sequence: state.nextSequence,
     });
   if (state.kind === "unopened" || JSON.stringify(summarize(state)) !== JSON.stringify(summary)) {
-    problems.push({
-      kind: "index_differs",
-      message: "the summary differs from the state that the log gives",
-      runId,
-    });
+    const message = summary
+      ? "the summary differs from the state that the log gives"
+      : "the summary cannot be read";
+    problems.push({ kind: "index_differs", message, runId });
   }
 }
 

@@ -21,8 +21,9 @@ export interface Counts {
   refusedOutcomes: number;
   conflicts: number;
   lostUpdates: number;
-  /** Attempts that came to a result, held ones among them. */
+  /** Attempts that came to a result. */
   results: number;
+  /** Those that did not pass by themselves: people were asked, or the result was revised or rejected. */
   held: number;
   questions: number;
   /** From when people were asked to their answer. */
@@ -61,8 +62,10 @@ interface Counting {
   readonly counts: Counts;
   openedAtMs: number;
   readonly completed: Set<StepId>;
-  /** `STEP/ATTEMPT` of results that were held. */
+  /** `STEP/ATTEMPT` of results that waited for a check, a merge or people. */
   readonly gated: Set<string>;
+  /** Steps whose result waits and may still pass by itself. */
+  readonly passing: Set<StepId>;
   readonly askedAtMs: Map<string, number>;
 }
 
@@ -79,6 +82,7 @@ export function createCoordinationCounter(): CoordinationCounter {
     openedAtMs: 0,
     completed: new Set(),
     gated: new Set(),
+    passing: new Set(),
     askedAtMs: new Map(),
   };
   return {
@@ -104,16 +108,25 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     if (completed.size === 0) counts.firstResultMs.push(Math.max(0, atMs - openedAtMs));
     completed.add(stepId);
     counts.completed += 1;
-    // The result of an attempt that was held is counted already.
+    // A result that waited is counted already.
     if (!counting.gated.has(`${stepId}/${attempt}`)) counts.results += 1;
+    counting.passing.delete(stepId);
+  },
+  "step.failed": (counting, { stepId, via, error, cancelled }) => {
+    // Files that cannot be merged say nothing of the result.
+    if (via === "gate" && !cancelled && error.code !== "worktree_failed") countHeld(counting, stepId);
+    counting.passing.delete(stepId);
   },
   "step.outcome_refused": ({ counts }) => {
     counts.refusedOutcomes += 1;
   },
-  "result.held": ({ counts, gated }, { stepId, attempt }) => {
+  "result.held": ({ counts, gated, passing }, { stepId, attempt }) => {
     gated.add(`${stepId}/${attempt}`);
-    counts.held += 1;
+    passing.add(stepId);
     counts.results += 1;
+  },
+  "result.revised": (counting, { stepId }) => {
+    countHeld(counting, stepId);
   },
   "conflict.detected": ({ counts }, { contest }) => {
     counts.conflicts += 1;
@@ -122,9 +135,10 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
   "session.told": ({ counts }, { delivery }) => {
     countTelling(counts, delivery);
   },
-  "coordination.escalated": ({ counts, askedAtMs }, { escalationId }, atMs) => {
-    counts.questions += 1;
-    askedAtMs.set(escalationId, atMs);
+  "coordination.escalated": (counting, { escalationId, stepId }, atMs) => {
+    counting.counts.questions += 1;
+    counting.askedAtMs.set(escalationId, atMs);
+    if (stepId !== undefined) countHeld(counting, stepId);
   },
   // The parent of an agent was asked before: now people are.
   "escalation.forwarded": ({ askedAtMs }, { escalationId }, atMs) => {
@@ -148,6 +162,11 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
 };
 
 const PEOPLE: ReadonlySet<Answerer["kind"]> = new Set(["operator", "person"]);
+
+/** Counts a result that does not pass by itself, once. */
+function countHeld({ counts, passing }: Counting, stepId: StepId): void {
+  if (passing.delete(stepId)) counts.held += 1;
+}
 
 function countTelling(counts: Counts, delivery: FactPayloads["session.told"]["delivery"]): void {
   counts.tellings += 1;

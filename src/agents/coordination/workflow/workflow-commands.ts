@@ -27,9 +27,11 @@ export function pauseRun(
 
 /**
  * Drafts the continuation of a paused run. A node that was stopped in the middle begins anew, and one that failed
- * meanwhile begins its next attempt.
+ * meanwhile begins its next attempt. A pause that is taken back before it began has stopped nothing.
  */
 export function resumeRun(run: WorkflowRun, { graph, settings }: RunContext): WorkflowDraft[] {
+  const resumed: WorkflowDraft = { type: "run.resumed", payload: {} };
+  if (run.pauseRequested) return [resumed];
   const again = [...run.nodes.values()].flatMap((nodeRun): WorkflowDraft[] => {
     const { nodeId, status, attempt, isRetrying = false } = nodeRun;
     const node = graph.nodes.get(nodeId)?.node;
@@ -38,7 +40,7 @@ export function resumeRun(run: WorkflowRun, { graph, settings }: RunContext): Wo
     if (!isRetrying && !isCutOff) return [];
     return [draftNodeStart(node, isRetrying ? attempt : attempt + 1)];
   });
-  return [{ type: "run.resumed", payload: {} }, ...again];
+  return [resumed, ...again];
 }
 
 /** D3: an outcome that the node does not wait for any more means nothing. */

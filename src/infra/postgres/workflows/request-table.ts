@@ -1,5 +1,4 @@
 /** Owns: requests that came with a key of their own: who may answer one, and what was answered. */
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type {
   Begun,
   KeyedRequest,
@@ -82,7 +81,7 @@ export function createRequestLog({ written }: OpenLedger): RequestLog {
 async function begin(write: SendQuery, request: KeyedRequest): Promise<Begun> {
   for (;;) {
     const isTaken = await take(write, request);
-    if (isTaken) return { kind: "new", runId: request.runId };
+    if (isTaken) return { kind: "new", subject: request.subject };
     const [row] = await write<RequestRow>(
       `select digest, run_id, lease_until_ms, status, body from keyed_request where ${KEY_MATCHES}`,
       valuesOf(request),
@@ -92,18 +91,18 @@ async function begin(write: SendQuery, request: KeyedRequest): Promise<Begun> {
     const { status, body } = row;
     if (status !== null && body !== null) return { kind: "answered", answer: { status, body } };
     if (row.lease_until_ms > request.now) return { kind: "in_flight" };
-    if (await takeOver(write, request, row)) return { kind: "new", runId: row.run_id as CoordinationId };
+    if (await takeOver(write, request, row)) return { kind: "new", subject: row.run_id };
   }
 }
 
 async function take(write: SendQuery, request: KeyedRequest): Promise<boolean> {
-  const { digest, runId, now, leaseUntilMs } = request;
+  const { digest, subject, now, leaseUntilMs } = request;
   const rows = await write(
     `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
-     values (@tenant, @endpoint, @key, @digest, @runId, @now, @leaseUntilMs)
+     values (@tenant, @endpoint, @key, @digest, @subject, @now, @leaseUntilMs)
      on conflict do nothing
      returning 1`,
-    { ...valuesOf(request), digest, runId, now, leaseUntilMs },
+    { ...valuesOf(request), digest, subject, now, leaseUntilMs },
   );
   return rows.length > 0;
 }

@@ -200,13 +200,14 @@ function numberOf(database: Database, sql: string): number {
   return Number(database.prepare(sql).pluck().get() ?? 0);
 }
 
-/** The listing of what runs goes by a column of its own. */
+/** The listing of what runs goes by a column of its own. A summary that cannot be read is reported with the meaning of its run. */
 function checkStatus(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { runId: string }>(
       `select run_id as runId
        from run
        where ended <> case
+         when not json_valid(summary) then ended
          when json_extract(summary, '$.kind') = 'workflow'
            then json_extract(summary, '$.status') in ('completed', 'failed', 'cancelled')
          else json_extract(summary, '$.status') <> 'running'

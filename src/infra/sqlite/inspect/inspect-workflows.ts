@@ -27,7 +27,10 @@ function checkKinds(database: Database, report: Report): void {
     .prepare<[], { runId: string }>(
       `select run_id as runId
        from run
-       where kind <> coalesce(json_extract(summary, '$.kind'), 'coordination')
+       where kind <> case
+         when json_valid(summary) then coalesce(json_extract(summary, '$.kind'), 'coordination')
+         else kind
+       end
        order by run_key`,
     )
     .iterate();

@@ -1,5 +1,4 @@
 /** Owns: requests that came with a key of their own: who may answer one, and what was answered. */
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type {
   Begun,
   KeyedRequest,
@@ -28,18 +27,18 @@ export function requestLog(write: <T>(work: (writes: WorkflowWrites) => T) => Pr
 }
 
 function begin(writes: WorkflowWrites, request: KeyedRequest): Begun {
-  const { digest, runId, now, leaseUntilMs } = request;
+  const { digest, subject, now, leaseUntilMs } = request;
   const row = writes.request.get(valuesOf(request));
   if (!row) {
-    writes.putRequest.run({ ...valuesOf(request), digest, runId, now, leaseUntilMs });
-    return { kind: "new", runId };
+    writes.putRequest.run({ ...valuesOf(request), digest, subject, now, leaseUntilMs });
+    return { kind: "new", subject };
   }
   if (row.digest !== digest) return { kind: "mismatch" };
   const { status, body } = row;
   if (status !== null && body !== null) return { kind: "answered", answer: { status, body } };
   if (row.lease_until_ms > now) return { kind: "in_flight" };
   writes.lease.run(leaseUntilMs, row.request_key);
-  return { kind: "new", runId: row.run_id as CoordinationId };
+  return { kind: "new", subject: row.run_id };
 }
 
 function valuesOf({ tenant, endpoint, key }: RequestKey): KeyValues {

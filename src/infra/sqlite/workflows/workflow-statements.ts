@@ -43,7 +43,7 @@ export interface WorkflowWrites extends MemoryWrites {
 
 interface RequestValues extends KeyValues {
   readonly digest: string;
-  readonly runId: string;
+  readonly subject: string;
   readonly now: number;
   readonly leaseUntilMs: number;
 }
@@ -108,7 +108,7 @@ function prepareRequestWrites(database: Database): Pick<WorkflowWrites, RequestW
     ),
     putRequest: database.prepare<[RequestValues]>(
       `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
-       values (@tenant, @endpoint, @key, @digest, @runId, @now, @leaseUntilMs)`,
+       values (@tenant, @endpoint, @key, @digest, @subject, @now, @leaseUntilMs)`,
     ),
     lease: database.prepare<[number, number]>(
       "update keyed_request set lease_until_ms = ? where request_key = ?",

@@ -47,12 +47,16 @@ export function renderConflict({ conflict, names }: FoundConflict, terminal: Ter
   return `${lines.join("\n")}\n`;
 }
 
-function describeCause({ contest }: ConflictRecord): string {
-  if (!contest) return "";
-  return contest.cause === "overlap"
-    ? "overlap: others have claimed it, or their plan names it as theirs"
-    : "stale base: it was changed since the requester saw it last";
+/** Describes why it came to the conflict; nothing where that was not recorded. */
+export function describeCause({ contest }: ConflictRecord): string {
+  return contest ? CAUSES[contest.cause] : "";
 }
+
+const CAUSES: Readonly<Record<NonNullable<ConflictRecord["contest"]>["cause"], string>> = {
+  overlap: "overlap: others have claimed it, or their plan names it as theirs",
+  stale_base: "stale base: it was changed since the requester saw it last",
+  overwritten: "overwritten: a command changed it while others held it",
+};
 
 const CLEAN_TEXT: Readonly<Record<MergeWay | "line", string>> = {
   line: "clean",

@@ -200,9 +200,10 @@ function renderHeading(
 function renderRow(event: RunEvent, terminal: Terminal): string {
   const { sequence, timestamp, type, nodeId, causationId } = event;
   const paint = paintFor(terminal);
-  const step = formatPrintable(nodeId ?? "", terminal.unicode).padEnd(12);
+  const print = (text: string): string => formatPrintable(text, terminal.unicode);
+  const step = print(nodeId ?? "").padEnd(12);
   const cause =
-    causationId === undefined ? "" : `from ${causationId.slice(causationId.lastIndexOf(":") + 1)}`;
+    causationId === undefined ? "" : `from ${print(causationId.slice(causationId.lastIndexOf(":") + 1))}`;
   const isTrouble = type === "step.failed" || type === "step.timed_out";
   const name = paint.tone(isTrouble ? "bad" : type in FACT_PAYLOADS ? "plain" : "faint", type.padEnd(38));
   const line = `${String(sequence).padStart(6)}  ${paint.tone("faint", timestamp)}  ${name}  ${step}  ${cause}`;

@@ -1,6 +1,6 @@
 /** Owns: `ledger prune`. Does not own: which runs go (`runtime/prune-ledger.ts`). */
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { addMs, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { formatBytes, formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type {
   KeptReason,
@@ -8,6 +8,7 @@ import type {
   PruneReport,
   PruneRequest,
 } from "../../../agents/coordination/runtime/prune-ledger.ts";
+import { readSwitches } from "../../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import { formatPrintable } from "../terminal/printable.ts";
@@ -24,8 +25,9 @@ import { formatLedger, loadLedgerReader, resolveLedgerPath } from "./open-ledger
 
 export const PRUNE_EXAMPLES = ["ledger prune --before 90d --dry-run", "ledger prune --before 90d"];
 
+const DAY_MS = 86_400_000;
 /** A gateway may still hold what ended within so long, and clients may still ask for it. */
-const AGE_MIN_MS = 86_400_000;
+const AGE_MIN_MS = DAY_MS;
 /** A command line can wait. */
 const BUSY_TIMEOUT_MS = 5_000;
 
@@ -59,24 +61,58 @@ async function prune(host: CliHost, options: PruneOptions): Promise<void> {
     progress.show(() => `${step} ${formatCount(runs, "run")}`);
   };
   const request = { beforeMs, isDryRun: options.dryRun === true, onProgress: show };
-  const { report, bytes } = await pruneAt(place, request).finally(() => progress.clear());
+  const textsBeforeMs = request.isDryRun ? undefined : await findTextsEnd(host, options);
+  const { report, bytes, texts } = await pruneAt(place, request, textsBeforeMs).finally(() =>
+    progress.clear(),
+  );
   if (options.json) {
     const { runs, events, kept } = report;
     const before = new Date(beforeMs).toISOString();
-    await writeJson(host, { ledger, before, dryRun: request.isDryRun, runs, events, kept, bytes });
+    const expiredTexts = textsBeforeMs === undefined ? undefined : texts;
+    await writeJson(host, {
+      ledger,
+      before,
+      dryRun: request.isDryRun,
+      runs,
+      events,
+      kept,
+      expiredTexts,
+      bytes,
+    });
     return;
   }
-  const lines = describePruned(report, { ledger, bytes, isDryRun: request.isDryRun, program: host.program });
+  const { program } = host;
+  const lines = describePruned(report, { ledger, bytes, texts, isDryRun: request.isDryRun, program });
   await writeLines(
     host,
     lines.map((line) => formatPrintable(line, host.stdout.terminal.unicode)),
   );
 }
 
+/**
+ * Returns the time before which texts of the gateway's own ledger have expired; `undefined` for another ledger, and where the
+ * gateway's configuration cannot be read: nobody knows for how long its texts are kept.
+ */
+async function findTextsEnd(host: CliHost, { ledger }: ReaderOptions): Promise<EpochMs | undefined> {
+  if (ledger !== undefined) return undefined;
+  const read = await host.config.read();
+  const phase1 = read && readSwitches(read.config).phase1;
+  if (!phase1 || isCoordinationError(phase1)) return undefined;
+  return addMs(host.now(), -phase1.contentRetentionDays * DAY_MS);
+}
+
+interface PrunedPlace {
+  readonly report: PruneReport;
+  readonly bytes: number;
+  /** How many texts had expired and were deleted. */
+  readonly texts: number;
+}
+
 async function pruneAt(
   place: string,
   request: PruneRequest,
-): Promise<{ readonly report: PruneReport; readonly bytes: number }> {
+  textsBeforeMs: EpochMs | undefined,
+): Promise<PrunedPlace> {
   const { openLedgerForReading } = await loadLedgerReader();
   // Opening for writing would create a ledger where there is none.
   await (await openLedgerForReading(place)).close();
@@ -85,7 +121,9 @@ async function pruneAt(
   const mode = request.isDryRun ? "read" : "write";
   const store = await openLedgerStore({ place, mode, busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
-    return { report: await pruneLedger(store, request), bytes: await store.measureBytes() };
+    const report = await pruneLedger(store, request);
+    const texts = textsBeforeMs === undefined ? 0 : await store.deleteBefore(textsBeforeMs);
+    return { report, texts, bytes: await store.measureBytes() };
   } finally {
     await store.close();
   }
@@ -108,22 +146,23 @@ const KEPT_REASONS: Readonly<Record<KeptReason, string>> = {
   damaged: "damaged; run `verify`",
 };
 
-interface Pruned {
+interface Pruned extends Omit<PrunedPlace, "report"> {
   readonly ledger: string;
-  readonly bytes: number;
   readonly isDryRun: boolean;
   readonly program: string;
 }
 
 function describePruned(
   { runs, events, kept }: PruneReport,
-  { ledger, bytes, isDryRun, program }: Pruned,
+  { ledger, bytes, texts, isDryRun, program }: Pruned,
 ): string[] {
   const extent = `${formatCount(runs, "run")} with ${formatCount(events, "event")}`;
   const verb = isDryRun ? "would be removed" : runs === 1 ? "was removed" : "were removed";
   const reasons = (Object.keys(KEPT_REASONS) as KeptReason[])
     .filter((reason) => kept[reason] > 0)
     .map((reason) => `  ${formatCount(kept[reason], "run")} kept: ${KEPT_REASONS[reason]}`);
+  const expired =
+    texts === 0 ? [] : [`${formatCount(texts, "expired text")} ${texts === 1 ? "was" : "were"} deleted.`];
   const space =
     runs === 0 || isDryRun
       ? []
@@ -131,5 +170,5 @@ function describePruned(
           `The ledger takes ${formatBytes(bytes)}; the space that came free is used again by what comes next.`,
           `To have a smaller file, stop what writes to it and run \`${program} ledger copy\` to a new one.`,
         ];
-  return [`${extent} ${verb} from ${ledger}.`, ...reasons, ...space];
+  return [`${extent} ${verb} from ${ledger}.`, ...reasons, ...expired, ...space];
 }

@@ -110,7 +110,7 @@ interface CheckedAnchor {
   readonly events: number;
   /** `unchecked`: signed, but with a key that nobody named. */
   readonly signature: "none" | "unchecked" | "valid";
-  /** How many of its runs were pruned: of these only their length and newest hash were compared. */
+  /** How many of its runs were pruned: of these at most their length and newest hash were compared. */
   readonly prunedRuns: number;
   /** False where its digest over all runs could not be compared. */
   readonly digestCompared: boolean;
@@ -146,7 +146,9 @@ export interface Verified {
   /** Present where the ledger was held against an anchor. */
   readonly anchor?: AnchorCoverage;
   readonly problems: readonly Problem[];
-  /** The proof stopped at so many problems; there may be more. */
+  /** The proof stopped before its end. */
+  readonly isStopped?: true;
+  /** There may be more problems than these: the proof stopped, or found more of the anchor. */
   readonly truncated?: true;
 }
 
@@ -162,20 +164,38 @@ export async function proveLedger(
   anchor?: LedgerAnchor,
 ): Promise<Verified> {
   const progress = createProgressLine(host);
+  const proof: Proof = {
+    coordinations: 0,
+    workflowRuns: 0,
+    events: 0,
+    pruned: { runs: 0, events: 0 },
+    problems: [],
+  };
   try {
-    return await withLedger(host, options, async (reader) => {
-      const verified = await verifyAll(reader, progress);
-      return anchor ? await addAnchorProblems(verified, { reader, anchor, progress }) : verified;
+    await withLedger(host, options, async (reader) => {
+      await verifyAll(reader, proof, progress);
+      if (anchor) await compareWithAnchor({ reader, anchor, progress }, proof);
     });
   } catch (error) {
     if (!isCoordinationError(error) || error.code !== "LEDGER_CORRUPT") throw error;
-    const { message } = error;
-    const problems = [{ kind: "file_damaged", message }] as const;
-    const pruned = { runs: 0, events: 0 };
-    return { ok: false, coordinations: 0, workflowRuns: 0, events: 0, pruned, problems };
+    proof.problems.push({ kind: "file_damaged", message: error.message });
+    proof.isStopped = true;
   } finally {
     await progress.clear();
   }
+  const isTruncated = proof.isStopped ?? proof.anchor?.isCut;
+  return { ...proof, ok: proof.problems.length === 0, ...(isTruncated && { truncated: true }) };
+}
+
+/** A proof as far as it came. */
+interface Proof {
+  coordinations: number;
+  workflowRuns: number;
+  events: number;
+  pruned: Verified["pruned"];
+  readonly problems: Problem[];
+  anchor?: AnchorCoverage;
+  isStopped?: true;
 }
 
 interface Anchored {
@@ -184,38 +204,34 @@ interface Anchored {
   readonly progress: ProgressLine;
 }
 
-async function addAnchorProblems(
-  verified: Verified,
-  { reader, anchor, progress }: Anchored,
-): Promise<Verified> {
+async function compareWithAnchor({ reader, anchor, progress }: Anchored, proof: Proof): Promise<void> {
   const { checkAnchor } = await import("../../anchor-checks.ts");
   const showRuns = (runs: number): void => {
     progress.show(() => `compared ${formatCount(runs, "run")} with the anchor`);
   };
   const checked = await checkAnchor(reader, anchor, showRuns);
-  const problems = [...verified.problems, ...checked.problems];
-  return { ...verified, problems, ok: problems.length === 0, anchor: checked };
+  proof.problems.push(...checked.problems);
+  proof.anchor = checked;
 }
 
-async function verifyAll(reader: LedgerReader, progress: ProgressLine): Promise<Verified> {
+async function verifyAll(reader: LedgerReader, proof: Proof, progress: ProgressLine): Promise<void> {
   const show = (checked: Checked): void => {
     progress.show(() => `checked ${extentOf(checked)}`);
   };
-  const coordinations = await verifyLedger(reader, show);
-  const runs = await verifyWorkflowRuns(reader.workflows, ({ workflowRuns, events }) => {
-    show({ ...coordinations, workflowRuns, events: coordinations.events + events });
+  const { coordinations, events, problems, isCut } = await verifyLedger(reader, show);
+  proof.coordinations = coordinations;
+  proof.events = events;
+  proof.problems.push(...problems);
+  if (isCut) proof.isStopped = true;
+  const runs = await verifyWorkflowRuns(reader.workflows, (checked) => {
+    show({ coordinations, workflowRuns: checked.workflowRuns, events: events + checked.events });
   });
-  const problems = [...coordinations.problems, ...runs.problems];
-  const { runs: prunedRuns, events: prunedEvents } = await reader.pruned.counts();
-  return {
-    coordinations: coordinations.coordinations,
-    workflowRuns: runs.workflowRuns,
-    events: coordinations.events + runs.events,
-    pruned: { runs: prunedRuns, events: prunedEvents },
-    problems,
-    ...((coordinations.isCut ?? runs.isCut) && { truncated: true }),
-    ok: problems.length === 0,
-  };
+  proof.workflowRuns = runs.workflowRuns;
+  proof.events = events + runs.events;
+  proof.problems.push(...runs.problems);
+  if (runs.isCut) proof.isStopped = true;
+  const pruned = await reader.pruned.counts();
+  proof.pruned = { runs: pruned.runs, events: pruned.events };
 }
 
 interface Checked {
@@ -233,7 +249,7 @@ function extentOf({ coordinations, workflowRuns = 0, events, pruned }: Checked):
 }
 
 function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor): string {
-  const { ok, problems, truncated } = verified;
+  const { ok, problems, isStopped } = verified;
   const paint = paintFor(terminal);
   const extent = extentOf(verified);
   if (ok) {
@@ -244,7 +260,7 @@ function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor):
     const place = runId === undefined ? "" : `${runId}${sequence === undefined ? "" : `:${sequence}`}: `;
     return `${paint.tone("bad", kind)}  ${formatMessage(place + message, terminal.unicode)}`;
   });
-  const found = `${formatProblemCount(verified)}${truncated ? "; stopped after" : " in"} ${extent}`;
+  const found = `${formatProblemCount(verified)}${isStopped ? "; stopped after" : " in"} ${extent}`;
   const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${found}`;
   const advice = "Keep the file as it is, and move it aside or restore a backup.";
   return `${[verdict, ...lines, advice].join("\n")}\n`;
@@ -261,7 +277,7 @@ function formatHeldAnchor(anchor: CheckedAnchor, { unicode }: Terminal): string 
   const extent = `${formatCount(runs, "run")}, ${formatCount(events, "event")}`;
   const pruned =
     prunedRuns > 0
-      ? ` Of its runs, ${prunedRuns} were pruned: their lengths and newest hashes are compared.`
+      ? ` Of its runs, ${prunedRuns} were pruned, which has to be what you pruned: at most their lengths and newest hashes are compared.`
       : "";
   const digest = digestCompared
     ? ""

@@ -13,6 +13,7 @@ import { withLedger } from "../ledger/open-ledger.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
 import {
   runCommand,
@@ -97,17 +98,19 @@ function renderStats(
   measures: readonly Measure[],
   since: string,
 ): string[] {
-  const paint = paintFor(host.stdout.terminal);
+  const { terminal } = host.stdout;
+  const paint = paintFor(terminal);
   const lines = measures.map((measure) => {
     const { name, value, target, verdict, countedOf } = describeMeasure(measure);
     const judgement = paint.tone(TONES[measure.verdict], verdict.padEnd(15));
     return `  ${name.padEnd(40)} ${value.padStart(9)}  ${target.padEnd(18)} ${judgement}  ${paint.tone("faint", countedOf)}`;
   });
   const { coordinations, refusedOutcomes, questions, expired } = counts;
+  const leftOut = formatPrintable(unreadable.join(", "), terminal.unicode);
   return [
     `${formatCount(coordinations, "coordination")} since ${since}:`,
     ...lines,
-    ...(unreadable.length > 0 ? [`Left out, because their logs are damaged: ${unreadable.join(", ")}.`] : []),
+    ...(unreadable.length > 0 ? [`Left out, because their logs are damaged: ${leftOut}.`] : []),
     `${formatCount(refusedOutcomes, "outcome")} came again or too late and did not count; of ${formatCount(questions, "question")} ${expired} expired.`,
   ];
 }

@@ -1,4 +1,5 @@
 /** Owns: what is used and what may be used, in words for people. */
+import type { FactPayloads } from "../../../agents/coordination/contracts/facts.ts";
 import type { BudgetReached, TreeBudget, TreeLimits } from "../../../agents/coordination/contracts/usage.ts";
 import { OWNER_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
@@ -29,6 +30,11 @@ export function describeStop({ stepId, limit, agentId, allowed, used, stopped }:
   const session = stepId === OWNER_STEP_ID ? "the owner" : stepId;
   const whose = agentId ? ` of agent ${agentId}` : "";
   return `budget${whose} reached: ${describeUse(limit, used, allowed)}; ${WHAT[stopped]} of ${session} was stopped`;
+}
+
+/** Describes what is set aside for a plan that the agent of a step submitted. */
+export function describeLoan({ stepId, to, budget }: FactPayloads["budget.lent"]): string {
+  return `${describeLimits(budget)} to ${to} (${stepId})`;
 }
 
 function describeUse(limit: BudgetReached["limit"], used: number, allowed: number): string {

@@ -34,7 +34,9 @@ export function renderTree(picture: AgentTree, objective: string | null, termina
     ...renderHeader(picture, objective, { paint, terminal, columns }),
     "",
     ...renderRows(rows, { paint, terminal, columns }),
-    ...(picture.budgetStops ?? []).map((stop) => paint.tone("warning", describeStop(stop))),
+    ...(picture.budgetStops ?? []).map((stop) =>
+      paint.tone("warning", formatPrintable(describeStop(stop), terminal.unicode)),
+    ),
   ].join("\n");
 }
 

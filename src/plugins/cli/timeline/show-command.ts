@@ -21,7 +21,7 @@ import {
   formatDuration,
   formatInstant,
 } from "../../../agents/coordination/std/quantities.ts";
-import { describeBudget, describeStop, describeUsage } from "./budget-text.ts";
+import { describeBudget, describeLoan, describeStop, describeUsage } from "./budget-text.ts";
 import { renderTimeline } from "./render-timeline.ts";
 import { saveTimeline } from "./save-timeline.ts";
 import { claimLines, describeClaims, renderConflicts, describeConflicts } from "../conflicts/show-claims.ts";
@@ -167,12 +167,13 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
 }
 
 function listBudgetFields(
-  { budget, budgetStops = [] }: CoordinationView,
+  { budget, budgetStops = [], plan }: CoordinationView,
   { paint, text }: Page,
 ): [string, string][] {
   return [
     ["budget", budget ? text(describeBudget(budget)) : ""],
     ["stopped", budgetStops.map((stop) => paint.tone("warning", text(describeStop(stop)))).join(", ")],
+    ["lent", text((plan?.loans ?? []).map(describeLoan).join("; "))],
   ];
 }
 

@@ -1,6 +1,8 @@
 /** Owns: `fork`: going on anew from a place in a recorded history; and of it, making a workflow run out of the events of another one. */
+import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-text.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
@@ -24,6 +26,7 @@ interface ForkOptions extends ReaderOptions, PlanForkOptions {
   readonly configurable?: string;
   readonly url?: string;
   readonly token?: string;
+  readonly key?: string;
 }
 
 const MODES = ["branch", "replay"] as const;
@@ -39,7 +42,13 @@ const PLAN_FLAGS: Flags = {
   wait: "--wait",
   timeout: "--timeout",
 };
-const RUN_FLAGS: Flags = { mode: "--mode", configurable: "--configurable", url: "--url", token: "--token" };
+const RUN_FLAGS: Flags = {
+  mode: "--mode",
+  configurable: "--configurable",
+  url: "--url",
+  token: "--token",
+  key: "--key",
+};
 
 export function addFork(parent: CommandGroup, host: CliHost): void {
   const command = withWait(withReaderOptions(parent.command("fork")))
@@ -61,6 +70,7 @@ export function addFork(parent: CommandGroup, host: CliHost): void {
     .option("--configurable <json>", "of a workflow run: options in place of the source's, for a branch")
     .option("--url <url>", `of a workflow run: where its host answers (default: ${URL_DEFAULT})`)
     .option("--token <token>", "of a workflow run: bearer token (default: OPENWOP_API_KEY)")
+    .option("--key <key>", "of a workflow run: the same key again within a day is the same fork")
     .action((id: string, options: ForkOptions) => runCommand(host, options, () => fork(host, id, options)));
   withExamples(command, host, [
     "fork release-notes-2026-11 --wait",
@@ -155,27 +165,84 @@ class ForkError extends CoordinationError {
   }
 }
 
+/** The host may have the request, and it is not known what became of it. */
+class UnansweredFork extends CoordinationError {
+  readonly #key: string;
+
+  constructor(reason: string, key: string, cause?: unknown) {
+    super("GATEWAY_UNREACHABLE", `${reason}; the fork may have been made all the same`, { cause });
+    this.#key = key;
+  }
+
+  override get advice(): string {
+    return `Look for it with \`openclaw coordination runs\`, or ask again with \`--key ${this.#key}\`, which makes no second fork.`;
+  }
+}
+
 const refusalSchema = z.object({ error: z.string(), message: z.string() });
 
 async function ask(
-  { url = URL_DEFAULT, token = process.env["OPENWOP_API_KEY"] }: ForkOptions,
+  { url = URL_DEFAULT, token = process.env["OPENWOP_API_KEY"], ...options }: ForkOptions,
   path: string,
   body: object,
 ): Promise<Readonly<Record<string, unknown>>> {
+  const key = readKey(options);
   const response = await fetch(`${dropTrailingSlashes(url)}${path}`, {
     method: "POST",
-    headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
+    headers: {
+      "content-type": "application/json",
+      "idempotency-key": key,
+      ...(token && { authorization: `Bearer ${token}` }),
+    },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(ANSWER_MS),
     redirect: "error",
   }).catch((cause: unknown) => {
-    throw new ForkError("GATEWAY_UNREACHABLE", `no OpenWOP host answers at ${url}`, { cause });
+    throw canHaveArrived(cause)
+      ? new UnansweredFork(`no answer came from the host at ${url}`, key, cause)
+      : new ForkError("GATEWAY_UNREACHABLE", `no OpenWOP host answers at ${url}`, { cause });
   });
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok && typeof answer === "object" && answer !== null) return { ...answer };
+  throw createNoRunError(response, answer, { url, key });
+}
+
+function createNoRunError(
+  { ok: isOk, status }: Response,
+  answer: unknown,
+  { url, key }: { readonly url: string; readonly key: string },
+): CoordinationError {
   const refusal = refusalSchema.safeParse(answer);
-  const why = refusal.success
-    ? `${refusal.data.message} (${refusal.data.error})`
-    : `status ${response.status}`;
-  throw new ForkError("REQUEST_REFUSED", `the host refused: ${why}`);
+  if (refusal.success) {
+    const { message, error } = refusal.data;
+    return new ForkError("REQUEST_REFUSED", `the host refused: ${message} (${error})`);
+  }
+  return isOk || status >= 500
+    ? new UnansweredFork(`${url} answered with status ${status} and no run`, key)
+    : new ForkError("REQUEST_REFUSED", `the host refused: status ${status}`);
+}
+
+function readKey({ key = randomUUID() }: ForkOptions): string {
+  const max = WORKFLOW_BOUNDS.idempotencyKeyCharsMax;
+  if (key.length <= max && /^[\w.:-]+$/u.test(key)) return key;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `--key: expected 1 to ${max} letters, digits, dots, colons, hyphens or underscores`,
+  );
+}
+
+/** By the codes of sockets and of `fetch` for a connection that ended, or stood still, after it was there. */
+const LOST_CODES: ReadonlySet<unknown> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_SOCKET",
+]);
+
+function canHaveArrived(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = (error.cause ?? {}) as { readonly code?: unknown };
+  return error.name === "TimeoutError" || LOST_CODES.has(code);
 }

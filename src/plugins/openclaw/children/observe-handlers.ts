@@ -26,6 +26,8 @@ export interface ObserveHandlers {
 
 export interface ObserveHandlerDependencies {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+  /** True for a session that an agent spawned. */
+  readonly isChild: (session: string) => boolean;
 }
 
 /** Further names are cut: a host offers some hundreds at most. */
@@ -93,7 +95,7 @@ function noteCall(dependencies: ObserveHandlerDependencies, session: string, mod
   const child = findRuntime()?.children.get(session);
   if (child?.recorded?.model === model) return;
   if (child) recordCall(dependencies, session, { ...child, ran: { ...child.ran, model } });
-  else if (session.includes(":subagent:")) void learnFromCall(dependencies, session, model);
+  else if (dependencies.isChild(session)) void learnFromCall(dependencies, session, model);
 }
 
 /** After a reload in the middle of a run, and where the host lets nobody hear of runs, a call is all that tells of a child. */

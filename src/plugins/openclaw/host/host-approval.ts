@@ -56,7 +56,7 @@ export function createHostApproval(dependencies: HostApprovalDependencies): Huma
 
 async function ask(
   dependencies: HostApprovalDependencies,
-  { question }: ChannelNotice,
+  { question, chatSession }: ChannelNotice,
 ): Promise<NoticeOutcome> {
   const { callGatewayTool } = await loadHarness();
   const timeoutMs = Math.min(APPROVAL_MS_MAX, question.deadlineAtMs - dependencies.now());
@@ -67,7 +67,7 @@ async function ask(
     await callGatewayTool(
       "plugin.approval.request",
       { timeoutMs: CALL_GRACE_MS },
-      requestOf(dependencies, question, timeoutMs),
+      { ...requestOf(dependencies, question, timeoutMs), sessionKey: chatSession },
     ),
   );
   if (!requested.id || requested.status !== "accepted")
@@ -77,7 +77,7 @@ async function ask(
 }
 
 function requestOf({ pluginId }: HostApprovalDependencies, question: Question, timeoutMs: number): object {
-  const { questionId, title, ownerSession, text } = question;
+  const { questionId, title, text } = question;
   const quotedText = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
   // However long the agent's words are, the other way to answer is told.
   const how = ` Answer here, or with /coordination approve ${questionId}`;
@@ -89,7 +89,6 @@ function requestOf({ pluginId }: HostApprovalDependencies, question: Question, t
     timeoutMs,
     twoPhase: true,
     allowedDecisions: ["allow-once", "deny"],
-    sessionKey: ownerSession,
   };
 }
 

@@ -8,8 +8,11 @@ import { resolve } from "node:path";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 export interface HostNames {
-  /** The model that a spawn means, as `provider/model` where the name says both: an alias is looked up, a profile left out. */
-  modelOf(name: string): string;
+  /**
+   * The model that a spawn of an agent means, by the host's name of it: as `provider/model`, or without the provider where neither
+   * the spawn nor an alias says one. A profile is left out.
+   */
+  modelOf(name: string, agentId: string): string;
   /** The real path of a folder, where `~` is the host's home; the path itself where there is no such folder. */
   folderOf(path: string): string;
   /** How much a session is to think: not at all where its model cannot, whatever its entry says. */
@@ -37,9 +40,13 @@ interface ProviderConfig {
 export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment = process.env): HostNames {
   const readConfig = (): HostConfig => runtime.config.current() as HostConfig;
   return {
-    modelOf: (written) => {
-      const name = removeProfile(written.trim());
-      return findAliased(readConfig(), name) ?? name;
+    modelOf: (written, agentId) => {
+      const withoutProfile = removeProfile(written.trim());
+      const name = findAliased(readConfig(), withoutProfile) ?? withoutProfile;
+      const ref = resolveName(runtime, name, agentId);
+      if (!ref) return name;
+      const { provider, model } = ref;
+      return name.includes("/") || model.includes("/") ? `${provider}/${model}` : model;
     },
     folderOf: (path) => findRealPath(resolveUserPath(path, env)),
     thinkingOf: ({ sessionKey, agentId, provider = "", model = "" }) => {
@@ -52,6 +59,30 @@ export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment
       return typeof entry?.thinkingLevel === "string" ? entry.thinkingLevel : undefined;
     },
   };
+}
+
+interface ModelRef {
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** Asks the host, whose providers have short names for their models. `undefined` for one that the agent may not use. */
+function resolveName(
+  { config, modelConfig }: OpenClawPluginApi["runtime"],
+  name: string,
+  agentId: string,
+): ModelRef | undefined {
+  // The host's own types of its config disagree about `undefined`.
+  const cfg = config.current() as Parameters<typeof modelConfig.resolveAllowedModelRef>[0]["cfg"];
+  const { provider: defaultProvider } = modelConfig.resolveDefaultModelForAgent({ cfg, agentId });
+  const resolved = modelConfig.resolveAllowedModelRef({
+    cfg,
+    catalog: [],
+    raw: name,
+    defaultProvider,
+    agentId,
+  });
+  return "ref" in resolved ? resolved.ref : undefined;
 }
 
 /** `provider/model@profile` names an account, too. A model's own name may have a date or a size behind an `@`. */

@@ -6,6 +6,11 @@ export function agentOf(sessionKey: string): string {
 }
 
 /** True for a session that somebody spawned, as its key says. */
-export function isChildSession(session: string): boolean {
+export function isChildKey(session: string): boolean {
   return /:(?:subagent|acp):/u.test(session);
+}
+
+/** True for a session that the dashboard shows: one of a person, or a child whose spawn says `visible: true`. */
+export function isShownKey(session: string): boolean {
+  return session.includes(":dashboard:");
 }

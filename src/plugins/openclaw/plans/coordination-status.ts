@@ -10,6 +10,7 @@ import {
   type CoordinationId,
   type StepId,
 } from "../../../agents/coordination/contracts/ids.ts";
+import { parseTextOutput } from "../../../agents/coordination/plan/read-outputs.ts";
 import { createReadOn } from "../../../agents/coordination/results/read-on.ts";
 import { shortenValue, type JsonValue } from "../../../agents/coordination/results/shorten-json.ts";
 import type {
@@ -290,7 +291,10 @@ function reportProgress({ stepId, progress }: StepView, lines: ProgressLines): P
 
 export type OutputsReport =
   | { readonly kind: "outputs"; readonly stepId: StepId; readonly outputs: unknown }
-  /** Outputs that are too long to tell: long texts lost their middle, and members are left out. */
+  /**
+   * Outputs that are too long to tell: long texts lost their middle, and members are left out. `chars`: how many characters
+   * `coordination_result` reads.
+   */
   | { readonly kind: "shortened"; readonly stepId: StepId; readonly outputs: unknown; readonly chars: number }
   | { readonly kind: "none"; readonly reason: string };
 
@@ -306,8 +310,8 @@ export async function reportOutputs(
   const kept = await reads.get(sha256);
   if (kept === undefined) return { kind: "none", reason: `the outputs of step ${stepId} are no longer kept` };
   const outputs = JSON.parse(kept) as JsonValue;
-  const chars = kept.length;
-  if (chars <= OUTPUTS_CHARS_MAX) return { kind: "outputs", stepId, outputs };
+  if (kept.length <= OUTPUTS_CHARS_MAX) return { kind: "outputs", stepId, outputs };
+  const chars = parseTextOutput(kept).length;
   const readOn = createReadOn({ sha256, chars, of: { coordinationId, stepId } });
   const shortened = shortenValue(outputs, { charsMax: OUTPUTS_CHARS_MAX, readOn });
   return { kind: "shortened", stepId, outputs: shortened, chars };

@@ -26,7 +26,10 @@ import {
 } from "../../../agents/coordination/contracts/validation.ts";
 import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
-import type { PlanSubmitted } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import type {
+  PlanSubmission,
+  PlanSubmitted,
+} from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import type { QuestionToSession } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
@@ -72,7 +75,12 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_answer: answerChild,
 };
 
-export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
+/** `parentOf`: the host's record of who spawned whom; absent: nobody spawned a session that the ledger does not know. */
+export function createPlanTools(
+  use: UsePlans,
+  mayRun: MayRun,
+  parentOf?: PlanSubmission["parentOf"],
+): PlanTools {
   return async (tool, caller, params) => {
     const { sessionKey, agentId, sandboxed, signal } = caller;
     if (!sessionKey)
@@ -95,6 +103,7 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
               agent,
               planId,
               signal,
+              ...(parentOf && { parentOf }),
               mayRun: (other) => mayRun(requester, { agent: other, isProgram: programs.has(other) }),
             });
           }),
@@ -130,6 +139,7 @@ async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   return use(async (calling) => {
     const submitted = await calling.plans.submitPlan({
       mayRun: calling.mayRun,
+      ...(calling.parentOf && { parentOf: calling.parentOf }),
       plan: completePlan(parsed.value.plan, calling),
       submittedBy: calling.session,
       ownerAgent: calling.agent,

@@ -15,6 +15,7 @@ import {
 } from "../../../agents/coordination/contracts/validation.ts";
 import type { ReadableResult } from "../../../agents/coordination/ledger/readable-results.ts";
 import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
+import { parseTextOutput } from "../../../agents/coordination/plan/read-outputs.ts";
 import { findPlaces, readPage } from "../../../agents/coordination/results/cut-text.ts";
 import type {
   CoordinationView,
@@ -115,18 +116,24 @@ async function readOne(calling: Calling, wanted: ResultParams): Promise<ToolAnsw
   const step = found && found.steps.find((each) => each.stepId === stepId);
   // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
   if (!step) return createToolError(`no result of a step ${JSON.stringify(stepId)} belongs to this session`);
-  const results = step.results ?? [];
-  const result =
-    sha256 === undefined ? results.at(-1) : results.find(({ content }) => content.sha256 === sha256);
+  const result = findResult(step, sha256);
   if (!result) return createToolError(explainNothing(step, sha256));
-  const text = await calling.plans.reads.get(result.content.sha256);
-  if (text === undefined)
+  const kept = await calling.plans.reads.get(result.content.sha256);
+  if (kept === undefined)
     return createToolError(`the result of step ${step.stepId} is not kept any more: its time is over`);
+  // A session that was told a text reads on in that text, and not in the outputs that hold it.
+  const text = result.kind === "outputs" ? parseTextOutput(kept) : kept;
   const head = { status: "ok", coordinationId, stepId, ...nameResult(result), chars: text.length };
   const { find, from = 0, chars } = wanted;
   return find === undefined
     ? { ...head, ...readPage(text, from, chars) }
     : { ...head, ...search(text, find, from) };
+}
+
+/** Finds the newest result of a step, or the one with this hash. */
+function findResult({ results = [] }: StepView, sha256: string | undefined): ReadableResult | undefined {
+  if (sha256 === undefined) return results.at(-1);
+  return results.find(({ content }) => content.sha256 === sha256);
 }
 
 const MATCHES_MAX = 20;

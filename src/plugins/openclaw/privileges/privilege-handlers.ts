@@ -17,7 +17,6 @@ import { findToolRefusal } from "../../../agents/coordination/privileges/tool-ru
 import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
 import { createRecent } from "../host/recent.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import { isChildSession } from "../host/session-agent.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "../writes/extractor-registry.ts";
@@ -25,7 +24,7 @@ import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
 import { TOOL_NAMES } from "../host/tool-declarations.ts";
 import { accessBoundsMemory } from "./bounds-memory.ts";
-import { createSessionParents } from "./session-parents.ts";
+import type { SessionParents } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
 
 type BeforeResult = HookResult<"before_tool_call">;
@@ -36,6 +35,7 @@ export interface PrivilegeDependencies {
   readonly api: OpenClawPluginApi;
   readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+  readonly parents: SessionParents;
 }
 
 export interface PrivilegeHandlers {
@@ -64,37 +64,38 @@ const UNRECORDED_POLL_MS = 25;
 /** A program of the host's own sandbox: it reaches nothing but tools, and each of their calls is ruled on by itself. */
 const CODE_MODE = "code_mode_exec";
 
-export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeDependencies): PrivilegeHandlers {
-  const parentOf = createSessionParents(api);
-  const recordedCalls = createRecent<true>(CALLS_MAX);
+export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): PrivilegeHandlers {
+  const { api, use, quietly, parents } = dependencies;
+  const { isChild } = parents;
+  const ruledCalls = createRecent<true>(CALLS_MAX);
   const boundsOf = (runtime: SharedRuntime, session: SessionKey): Promise<BoundsNow> =>
-    readBounds(runtime, session, parentOf);
+    readBounds(runtime, session, parents);
   return {
     refuseCall: async (event, ctx) => {
       const { sessionKey } = ctx;
-      // Before there is a runtime nobody has spawned anything in this process, and older children have the keys of children.
-      if (!sessionKey || !(findRuntime() || isChildSession(sessionKey))) return undefined;
+      // Before there is a runtime nobody has spawned anything in this process; older children are known as such.
+      if (!sessionKey || !(findRuntime() || isChild(sessionKey))) return undefined;
       try {
         return await use(async (runtime) => {
           const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
           if (sessionBounds.isLeftBehind) return createRefusal("call", LEFT_BEHIND);
           if (sessionBounds.bounds.length === 0) return undefined;
-          const refusal = await findRefusal({ api, runtime, sessionBounds }, { event, ctx });
-          if (!refusal || !sessionBounds.step) return undefined;
-          await (await runtime.coordinator()).privileges.record(sessionBounds.step, refusal);
-          recordedCalls.set(nameCall(event, sessionKey), true);
-          return { block: true, blockReason: describeRefusedCall(refusal) };
+          const ruling = await ruleOnCall({ api, runtime, sessionBounds }, { event, ctx });
+          ruledCalls.set(nameCall(event, sessionKey), true);
+          return ruling;
         });
       } catch (error) {
-        if (!isChildSession(sessionKey)) return undefined;
+        // Also a session of the dashboard of which the host could never say who began it: most are of people.
+        if (!isChild(sessionKey)) return undefined;
         findRuntime()?.health.failed(error, 0);
         return createRefusal("call", UNTOLD);
       }
     },
     noteUnshownCall: async (event, { sessionKey }) => {
       const call = readUnshownCall(event);
-      if (!call || !sessionKey || !isChildSession(sessionKey) || !findRuntime()) return;
-      if (recordedCalls.get(nameCall(call, sessionKey))) return;
+      if (!call || !sessionKey || !isChild(sessionKey) || !findRuntime()) return;
+      // Such a call was recorded if it was refused, and else it failed for another reason.
+      if (ruledCalls.get(nameCall(call, sessionKey))) return;
       await quietly("after_tool_call", async (runtime) => {
         const { bounds, step } = await boundsOf(runtime, sessionKey as SessionKey);
         if (bounds.length === 0 || !step) return;
@@ -160,13 +161,13 @@ interface BoundsNow extends SessionBounds {
 async function readBounds(
   runtime: SharedRuntime,
   session: SessionKey,
-  parentOf: (session: SessionKey) => SessionKey | undefined,
+  parents: SessionParents,
 ): Promise<BoundsNow> {
   const memory = accessBoundsMemory();
   const { place } = runtime.ledger;
   const before = memory.get(session);
   if (before?.place === place && before.sessionBounds.isKnown) return before.sessionBounds;
-  const sessionBounds = await findBounds(runtime, session, parentOf);
+  const sessionBounds = await findBounds(runtime, session, parents);
   const isOfOtherLedger = before !== undefined && before.place !== place;
   if (isOfOtherLedger && before.sessionBounds.bounds.length > 0 && !sessionBounds.isKnown)
     return { ...sessionBounds, isLeftBehind: true };
@@ -177,14 +178,13 @@ async function readBounds(
 async function findBounds(
   runtime: SharedRuntime,
   session: SessionKey,
-  parentOf: (session: SessionKey) => SessionKey | undefined,
+  { parentOf, isChild }: SessionParents,
 ): Promise<SessionBounds> {
   const { privileges } = await runtime.coordinator();
   const untilMs = performance.now() + UNRECORDED_MS_MAX;
   for (;;) {
     const found = await privileges.boundsOf(session, parentOf);
-    if (found.isKnown || !isChildSession(session) || !isBeingSpawned(runtime, parentOf(session)))
-      return found;
+    if (found.isKnown || !isChild(session) || !isBeingSpawned(runtime, parentOf(session))) return found;
     if (performance.now() >= untilMs)
       throw new CoordinationError("LEDGER_BUSY", `the spawn of ${session} is not recorded yet`);
     await new Promise((resolve) => setTimeout(resolve, UNRECORDED_POLL_MS));
@@ -201,6 +201,15 @@ interface Holding {
   readonly api: OpenClawPluginApi;
   readonly runtime: SharedRuntime;
   readonly sessionBounds: SessionBounds;
+}
+
+/** Refuses a call that breaks a bound, and records it. */
+async function ruleOnCall(holding: Holding, hooked: HookedCall): Promise<BeforeResult> {
+  const { step } = holding.sessionBounds;
+  const refusal = await findRefusal(holding, hooked);
+  if (!step || !refusal) return undefined;
+  await (await holding.runtime.coordinator()).privileges.record(step, refusal);
+  return { block: true, blockReason: describeRefusedCall(refusal) };
 }
 
 async function findRefusal(holding: Holding, hooked: HookedCall): Promise<PrivilegeRefusal | undefined> {

@@ -1,30 +1,58 @@
-/** Owns: who spawned a session, by the host's own record of it: for sessions that the ledger does not know. */
+/** Owns: who spawned a session, by its key and by the host's own record of it: also for sessions that the ledger does not know. */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ParentOf } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
 import { createRecent } from "../host/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import { agentOf } from "../host/session-agent.ts";
+import { agentOf, isChildKey, isShownKey } from "../host/session-agent.ts";
+
+export interface SessionParents {
+  /** Finds the session from which another one comes, whether an agent spawned it or a person opened it there. */
+  readonly parentOf: ParentOf;
+  /** True for a session that an agent spawned. Never throws: where the host cannot say it now, a session of the dashboard is a person's. */
+  readonly isChild: (session: string) => boolean;
+}
 
 const SESSIONS_MAX = 1_000;
 
 /** Who spawned a session does not change, so what was found once is kept. */
-export function createSessionParents({ runtime }: OpenClawPluginApi): ParentOf {
+export function createSessionParents({ runtime }: OpenClawPluginApi): SessionParents {
   const parents = createRecent<SessionKey>(SESSIONS_MAX);
-  return (session) => {
-    const parent = parents.get(session) ?? readParent(runtime, session);
-    if (parent !== undefined) parents.set(session, parent);
-    return parent;
+  const spawned = createRecent<boolean>(SESSIONS_MAX);
+  const readEntry = (session: string): SessionEntry | undefined =>
+    runtime.agent.session.getSessionEntry({
+      sessionKey: session,
+      agentId: agentOf(session),
+      readConsistency: "latest",
+    });
+  const isRecordedChild = (session: string): boolean => {
+    try {
+      const entry = spawned.get(session) === undefined ? readEntry(session) : undefined;
+      if (entry) spawned.set(session, isText(entry.spawnedBy));
+    } catch {
+      // H2: a person's session goes on where the host cannot read its record. It is read again next time.
+    }
+    return spawned.get(session) ?? false;
+  };
+  return {
+    parentOf: (session) => {
+      const parent = parents.get(session) ?? findParent(readEntry(session), session);
+      if (parent !== undefined) parents.set(session, parent);
+      return parent;
+    },
+    isChild: (session) => isChildKey(session) || (isShownKey(session) && isRecordedChild(session)),
   };
 }
 
-function readParent(runtime: OpenClawPluginApi["runtime"], session: SessionKey): SessionKey | undefined {
-  const entry = runtime.agent.session.getSessionEntry({
-    sessionKey: session,
-    agentId: agentOf(session),
-    readConsistency: "latest",
-  });
+interface SessionEntry {
+  readonly spawnedBy?: unknown;
+  readonly parentSessionKey?: unknown;
+}
+
+function findParent(entry: SessionEntry | undefined, session: SessionKey): SessionKey | undefined {
   const parent = entry?.spawnedBy ?? entry?.parentSessionKey;
-  return typeof parent === "string" && parent !== "" && parent !== session
-    ? (parent as SessionKey)
-    : undefined;
+  return isText(parent) && parent !== session ? (parent as SessionKey) : undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
 }

@@ -7,9 +7,19 @@
  */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
-import { sessionKeySchema, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import type { QuestionReport } from "../../reports/question-report.ts";
+import {
+  canBeNumbered,
+  type Answerer,
+  type AnswerKind,
+  type QuestionText,
+} from "../../../agents/coordination/contracts/escalation.ts";
+import {
+  sessionKeySchema,
+  type CoordinationId,
+  type SessionKey,
+} from "../../../agents/coordination/contracts/ids.ts";
+import type { NamedQuestion, QuestionReads } from "../../reports/find-questions.ts";
+import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
 import { formatLine } from "../chats/chat-text.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import {
@@ -135,11 +145,46 @@ function giveText(dependencies: CommandDependencies, message: ChatMessage, rest:
   const text = isNamed ? more : rest;
   if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
   if (text.length > BOUNDS.answerCharsMax) return Promise.resolve("The text is too long.");
-  return give(dependencies, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
+  return give(dependencies, message, {
+    answer: "answer",
+    text,
+    ...(isNamed ? { id: word } : { firstWord: word }),
+  });
+}
+
+/** A shorter beginning of an id is more likely a word of the answer. */
+const PREFIX_CHARS_MIN = 6;
+
+/** Returns a reply where the first word of a text was to name a question: a part of an id must not become a part of the answer. */
+async function refusePartOfId(reads: QuestionReads, word: string): Promise<string | undefined> {
+  const ids = word.length > BOUNDS.coordinationIdCharsMax ? [] : await findIds(reads, word);
+  if (ids.length === 0 && !/escalation-\d/u.test(word)) return undefined;
+  const hint = ids.length > 0 ? `${ids.join(", ")}.` : "There are: /coordination questions";
+  return `Name the whole id before the text: ${JSON.stringify(formatLine(word, 100))} is a part of one. ${hint}`;
+}
+
+/** Finds the ids of open questions that a word begins, or that are of the coordination that it names. */
+async function findIds(reads: QuestionReads, word: string): Promise<readonly string[]> {
+  const { findQuestion, selectQuestions } = await import("../../reports/find-questions.ts");
+  if (word.length >= PREFIX_CHARS_MIN) return idsOf(await findQuestion(reads, word));
+  const view = await reads.view(word as CoordinationId);
+  return view ? selectQuestions(view, "open").map(formatId) : [];
+}
+
+function idsOf(named: NamedQuestion): readonly string[] {
+  if (named.kind === "ambiguous") return named.questionIds;
+  if (named.kind === "unknown") return [];
+  return [formatId(named.found)];
+}
+
+function formatId({ view, question }: FoundQuestion): string {
+  return `${view.coordinationId}:${question.escalationId}`;
 }
 
 interface Giving {
   readonly id?: string;
+  /** The first word of a text that comes without an id. */
+  readonly firstWord?: string;
   readonly answer: AnswerKind;
   readonly text?: string;
 }
@@ -147,10 +192,12 @@ interface Giving {
 function give(
   dependencies: CommandDependencies,
   message: ChatMessage,
-  { id, ...answer }: Giving,
+  { id, firstWord, ...answer }: Giving,
 ): Promise<string> {
   return dependencies.use(async (plans, runtime) => {
     if (!mayAnswer(message, runtime)) return refuseSender(dependencies, message);
+    const refused = firstWord && (await refusePartOfId((await runtime.coordinator()).reads, firstWord));
+    if (refused) return refused;
     const session = sessionOf(message);
     if (id === undefined && session === undefined)
       return `Which question? Try: /coordination ${answer.answer} ID`;
@@ -214,6 +261,8 @@ function replyOn(answered: AnswerTold, id: string | undefined): string {
 }
 
 const QUESTIONS_MAX = 5;
+/** The words of agents in one reply; one question alone may have all of them. */
+const WORD_CHARS = 3_000;
 
 function tell(
   { use }: CommandDependencies,
@@ -235,27 +284,46 @@ function tell(
     if (found.length + damaged.length === 0)
       return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
     const lines: string[] = [];
-    for (const each of found.slice(0, QUESTIONS_MAX))
-      lines.push(await formatQuestionLine(await questionReport(reads, each, { isForOperator: false })));
+    const shown = found.slice(0, QUESTIONS_MAX);
+    for (const each of shown) {
+      const report = await questionReport(reads, each, { isForOperator: false });
+      lines.push(await formatQuestionLine(report, Math.floor(WORD_CHARS / shown.length)));
+    }
     const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
     return [...lines, ...more, ...damaged].join("\n");
   });
 }
 
-async function formatQuestionLine(question: QuestionReport): Promise<string> {
-  const {
-    describeSubject: aboutText,
-    describeAnswers: answersText,
-    describeCause: causeText,
-  } = await import("../../reports/question-lines.ts");
-  const { formatInstant: instant } = await import("../../../agents/coordination/std/quantities.ts");
+async function formatQuestionLine(question: QuestionReport, wordChars: number): Promise<string> {
+  const { describeSubject, describeAnswers, describeCause } = await import("../../reports/question-lines.ts");
+  const { formatInstant } = await import("../../../agents/coordination/std/quantities.ts");
   const { questionId, answers, deadlineAtMs, asked: askedText, wordsWithheld } = question;
-  const wrote = askedText ? ` It wrote: ${JSON.stringify(formatLine(askedText.question))}.` : "";
-  const offered = (askedText?.options ?? []).map((option) => JSON.stringify(formatLine(option))).join(", ");
-  const choice = offered === "" ? "" : ` It takes exactly one of ${formatLine(offered)}.`;
+  const words = askedText ? formatWords(askedText, questionId, wordChars) : "";
   const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
-  const subject = formatLine(`${aboutText(question)}: ${causeText(question)}`);
-  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${subject}.${wrote}${choice}${withheld}`;
+  const subject = formatLine(`${describeSubject(question)}: ${describeCause(question)}`);
+  return `${questionId} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;
+}
+
+/** Formats the question of an agent and its options: half of the room for each, and a part of that for every option. */
+function formatWords({ question, options = [] }: QuestionText, questionId: string, charsMax: number): string {
+  const half = Math.floor(charsMax / 2);
+  const optionChars = Math.floor(half / Math.max(1, options.length));
+  const isNumbered = canBeNumbered(options);
+  const offered = options.map((option, index) => {
+    const shown = JSON.stringify(formatLine(option, optionChars));
+    return isNumbered ? `${index + 1} ${shown}` : shown;
+  });
+  const head = isNumbered ? "one of these, or its number:" : "exactly one of";
+  const choice = offered.length === 0 ? "" : ` It takes ${head} ${offered.join(", ")}.`;
+  const isCut = isLonger(question, half) || options.some((option) => isLonger(option, optionChars));
+  const cut = isCut
+    ? ` Cut here: read all of it with \`openclaw coordination questions show ${questionId}\`.`
+    : "";
+  return ` It wrote: ${JSON.stringify(formatLine(question, half))}.${choice}${cut}`;
+}
+
+function isLonger(text: string, charsMax: number): boolean {
+  return formatLine(text, Infinity).length > charsMax;
 }
 
 function capitalize(text: string): string {

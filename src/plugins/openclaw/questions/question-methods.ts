@@ -176,9 +176,12 @@ export async function answerQuestion(
   const answered = await plans.answer({ questionId: report.questionId, ...givenAnswer });
   if (answered.kind === "refused") return refuseAnswer(reads, named.found, answered);
   const { describeEffect: happenedText } = await loadText();
-  const { questionId: id, coordinationId, stepId } = report;
-  const { resolution } = answered;
-  const happened = happenedText(report, resolution);
+  const { questionId: id, coordinationId, stepId, wordsWithheld } = report;
+  const { resolution, option } = answered;
+  const happened =
+    option === undefined || wordsWithheld
+      ? happenedText(report, resolution)
+      : `the agent is told ${JSON.stringify(option)}`;
   return {
     ok: true,
     told: { questionId: id, coordinationId, ...(stepId && { stepId }), resolution, happened },

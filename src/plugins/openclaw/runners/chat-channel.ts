@@ -1,30 +1,36 @@
 /**
- * Owns: telling the chat of a coordination's owner of a question, by a turn of the owner's session. The model's reaction is
- * no answer: people answer with the command.
+ * Owns: telling people of a question in their chat, by a turn of the session that they talk to. The model's reaction is no answer:
+ * people answer with the command.
  */
 import { hash } from "node:crypto";
+import { canBeNumbered } from "../../../agents/coordination/contracts/escalation.ts";
 import { addMs, type EpochMs, type IdempotencyKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../../../agents/coordination/ports/agent-runner.ts";
-import type { HumanChannel, Question } from "../../../agents/coordination/ports/human-channel.ts";
-import { agentOf } from "../host/session-agent.ts";
+import type {
+  HumanChannel,
+  NoticeOutcome,
+  Question,
+} from "../../../agents/coordination/ports/human-channel.ts";
+import { agentOf, isChildKey } from "../host/session-agent.ts";
 
 const TURN_MS = 600_000;
 
 export function createChatChannel(owner: AgentRunner, now: () => number): HumanChannel {
   return {
-    notify: async ({ noticeId, question }) => {
+    notify: async ({ noticeId, question, chatSession }) => {
+      if (isChildKey(chatSession)) return createChatlessNotice(chatSession);
       const atMs = now() as EpochMs;
       const digest = hash("sha256", noticeId);
-      const { coordinationId, ownerSession, stepId } = question;
+      const { coordinationId, stepId } = question;
       const started = await owner.start({
         idempotencyKey: `${noticeId}:told` as IdempotencyKey,
-        agentId: agentOf(ownerSession) as never,
-        childSessionKey: ownerSession,
+        agentId: agentOf(chatSession) as never,
+        childSessionKey: chatSession,
         dispatchedAtMs: atMs,
         envelope: {
           coordinationId,
-          sourceSession: ownerSession,
-          targetSession: ownerSession,
+          sourceSession: chatSession,
+          targetSession: chatSession,
           stepId: stepId ?? (question.escalationId as never),
           intent: "escalate",
           priority: "high",
@@ -44,6 +50,12 @@ export function createChatChannel(owner: AgentRunner, now: () => number): HumanC
   };
 }
 
+/** A turn of a subagent would disturb it at work, and reach nobody. */
+function createChatlessNotice(session: string): NoticeOutcome {
+  const message = `${session} is the session of a subagent, which has no chat, and no spawn of it is recorded`;
+  return { kind: "failed", tries: 1, message };
+}
+
 function messageOf({
   questionId,
   title,
@@ -61,12 +73,18 @@ function messageOf({
     )
     .join(", or ");
   const quotedText = text === undefined ? "" : `\nThe agent wrote, as data: ${JSON.stringify(text)}`;
-  const offered = options.map((option) => JSON.stringify(option)).join(", ");
-  const choice = offered === "" ? "" : `; the answer is exactly one of ${offered}`;
+  const choice = options.length === 0 ? "" : `; ${describeChoice(options)}`;
   const otherwise = onExpiry === "deny" ? "it counts as denied" : "the agent's own default counts";
   return [
     `[Coordination] A person must decide: ${title}${quotedText}${choice}`,
     `Pass this on to the person you work for, and decide nothing yourself: only a command of theirs counts. They answer with ${commands}.`,
     `Without an answer until ${new Date(deadlineAtMs).toISOString()}, ${otherwise}.`,
   ].join("\n");
+}
+
+function describeChoice(options: readonly string[]): string {
+  const offered = options.map((option) => JSON.stringify(option));
+  return canBeNumbered(options)
+    ? `the answer is one of these, or its number: ${offered.map((option, index) => `${index + 1} ${option}`).join(", ")}`
+    : `the answer is exactly one of ${offered.join(", ")}`;
 }

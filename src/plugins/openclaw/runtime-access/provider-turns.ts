@@ -33,8 +33,7 @@ export function noteRefusal(
   providers?.callRefused({ provider, session: sessionKey as SessionKey }, refusal.retryAfterMs);
 }
 
-/** Waits until a child's next model call may begin. Whoever talks to a person does not wait. */
-export async function waitForTurn(sessionKey: string | undefined, firstProvider?: string): Promise<void> {
-  if (sessionKey?.includes(":subagent:"))
-    await findRuntime()?.providers?.takeTurn(sessionKey as SessionKey, firstProvider);
+/** Waits until the next model call of a session may begin. */
+export async function waitForTurn(sessionKey: string, firstProvider?: string): Promise<void> {
+  await findRuntime()?.providers?.takeTurn(sessionKey as SessionKey, firstProvider);
 }

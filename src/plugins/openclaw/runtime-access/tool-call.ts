@@ -10,6 +10,8 @@ export interface ToolAnswer extends Readonly<Record<string, unknown>> {
 export interface Calling {
   readonly plans: Plans;
   readonly mayRun: (agent: AgentId) => boolean;
+  /** The host's record of who spawned whom. */
+  readonly parentOf?: (session: SessionKey) => SessionKey | undefined;
   /** For a plan without an id. */
   readonly planId: string;
   readonly session: SessionKey;

@@ -97,10 +97,13 @@ async function ruleOnSpawn(
   try {
     return await use(async (runtime) => {
       reading = readSpawnCall(callOf(runtime, event, ctx));
-      if (!isCoordinated(runtime.config, ctx))
-        return refuseUnrecorded(runtime, reading, "this agent's spawns are not coordinated");
+      const isRecorded = isCoordinated(runtime.config, ctx);
+      const unrecorded =
+        !isRecorded && refuseUnrecorded(runtime, reading, "this agent's spawns are not coordinated");
+      if (unrecorded) return unrecorded;
       const unheld = await findUnheld(runtime, reading, isHeld);
       if (unheld !== undefined) return createRefusal("spawn", unheld);
+      if (!isRecorded) return undefined;
       const request = reading.kind === "spawn" ? reading.request : undefined;
       const denial =
         (await findRepetition(runtime, reading)) ?? (await findDenial(runtime, request, decideUntilMs));

@@ -170,7 +170,7 @@ function spawnOf(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
   const { params } = call;
   const name = nameOf(params);
   const timeoutMs = timeoutOf(readHostParam(params, "runTimeoutSeconds"));
-  const requested = readRequested(call);
+  const requested = readRequested(call, target.agentId);
   return {
     ...(name && { name }),
     ...(timeoutMs && { timeoutMs }),
@@ -182,12 +182,12 @@ function spawnOf(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
 }
 
 /** Reads the wishes of the spawn, as far as they can be recorded. For the host an empty text is none. */
-function readRequested({ params, names }: SpawnCall): ChildRequest | undefined {
+function readRequested({ params, names }: SpawnCall, agentId: AgentId): ChildRequest | undefined {
   const model = readText(params["model"]);
   const thinking = readText(params["thinking"]);
   const folder = readText(params["cwd"]);
   const requested = childRequestSchema.safeParse({
-    ...(model !== undefined && { model: names.modelOf(model) }),
+    ...(model !== undefined && { model: names.modelOf(model, agentId) }),
     ...(thinking !== undefined && { thinking }),
     ...(folder !== undefined && { folder: names.folderOf(folder) }),
   }).data;

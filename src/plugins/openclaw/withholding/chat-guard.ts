@@ -8,7 +8,6 @@
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { SuppressedMessage } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
-import { isChildSession } from "../host/session-agent.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { createRecallWords, type RecallWords } from "./recall-words.ts";
@@ -27,15 +26,17 @@ export interface ChatGuard {
 
 export interface ChatGuardDependencies {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+  /** True for a session that an agent spawned. */
+  readonly isChild: (session: string) => boolean;
 }
 
-export function createChatGuard({ quietly }: ChatGuardDependencies): ChatGuard {
+export function createChatGuard({ quietly, isChild }: ChatGuardDependencies): ChatGuard {
   const recall = createRecallWords();
   const isSuppressed = async (message: ChatMessage): Promise<boolean> => {
     const found = await quietly("message_sending", async (runtime) => ({
       child: await findSpeaker(runtime, recall, message),
     }));
-    const child = found ? found.child : findUnknownSpeaker(message);
+    const child = found ? found.child : findUnknownSpeaker(message, isChild);
     if (child === undefined) return false;
     // Known for a child's words it is stopped, whether or not the ledger takes that it was.
     await quietly("message_sending", (runtime) => recordStopped(runtime, child, message));
@@ -113,10 +114,13 @@ async function findSpeaker(
   return findSpeakerAbove(message);
 }
 
-/** Returns it where the ledger does not answer: no session whose key is that of a child speaks for itself then. */
-function findUnknownSpeaker(message: ChatMessage): SessionKey | undefined {
+/** Returns it where the ledger does not answer: no session that an agent spawned speaks for itself then. */
+function findUnknownSpeaker(
+  message: ChatMessage,
+  isChild: ChatGuardDependencies["isChild"],
+): SessionKey | undefined {
   const { sessionKey } = message;
-  const isOfChild = sessionKey !== undefined && isChildSession(sessionKey) && !isAnswer(message);
+  const isOfChild = sessionKey !== undefined && isChild(sessionKey) && !isAnswer(message);
   return isOfChild ? (sessionKey as SessionKey) : findSpeakerAbove(message);
 }
 

@@ -35,9 +35,11 @@ export interface GateHandlers {
 export interface GateHandlerDependencies {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
   readonly spanOf: SpanOf;
+  /** True for a session that an agent spawned. */
+  readonly isChild: (session: string) => boolean;
 }
 
-export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies): GateHandlers {
+export function createGateHandlers({ quietly, spanOf, isChild }: GateHandlerDependencies): GateHandlers {
   // On the runtime that is open then, also in the middle of a reload.
   const keep = (session: SessionKey, shown: string): void => {
     const persistWords = (): Promise<true | undefined> =>
@@ -59,8 +61,10 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies)
       if (!sessionKey) return undefined;
       const session = sessionKey as SessionKey;
       if (trace?.spanId) accessGateMemory().spans.set(trace.spanId, session);
-      const isKnown = await quietly("before_agent_run", (runtime) => learn(runtime, session));
-      if (!isKnown) holdUntilKnown(session);
+      const isKnown = await quietly("before_agent_run", (runtime) =>
+        learn(runtime, session, { isSpawned: isChild(session), waitMs: KNOWN_MS_MAX }),
+      );
+      if (!isKnown && isChild(session)) holdUntilKnown(session);
       return undefined;
     },
     modelCallStarted: ({ sessionKey }) => {
@@ -70,7 +74,9 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies)
       forgetMessage(sessionKey);
       // Confirmed meanwhile: what is still to come is gated as it should be.
       if (isProvisional(sessionKey))
-        void quietly("model_call_started", (runtime) => learn(runtime, sessionKey as SessionKey, 0));
+        void quietly("model_call_started", (runtime) =>
+          learn(runtime, sessionKey as SessionKey, { isSpawned: true, waitMs: 0 }),
+        );
     },
     beforeMessageWrite: ({ message }, { sessionKey }) => {
       if (!sessionKey) return undefined;
@@ -125,8 +131,18 @@ function forgetMessage(session: string): void {
 const KNOWN_MS_MAX = 2_000;
 const LOOK_MS = 25;
 
+interface Learning {
+  /** An agent spawned the session, so that the ledger may say of it what it is. */
+  readonly isSpawned: boolean;
+  readonly waitMs: number;
+}
+
 /** Resolves with whether the ledger says what the session is. */
-async function learn(runtime: SharedRuntime, session: SessionKey, waitMs = KNOWN_MS_MAX): Promise<boolean> {
+async function learn(
+  runtime: SharedRuntime,
+  session: SessionKey,
+  { isSpawned, waitMs }: Learning,
+): Promise<boolean> {
   const { gated: memory } = accessGateMemory();
   const { heldSessions, childWords } = await runtime.coordinator();
   const untilMs = performance.now() + waitMs;
@@ -134,7 +150,7 @@ async function learn(runtime: SharedRuntime, session: SessionKey, waitMs = KNOWN
     const child = await childWords.childOf(session);
     noteChild(child, session);
     const gated = child && (await heldSessions.gated(session));
-    const mayCome = !child && isChild(session) && runtime.pendingSpawns.size > 0;
+    const mayCome = !child && isSpawned && runtime.pendingSpawns.size > 0;
     if (gated) memory.set(session, gated);
     else if (!mayCome) memory.delete(session);
     if (!mayCome) return true;
@@ -153,17 +169,12 @@ function noteChild(child: ChildSession | undefined, session: SessionKey): void {
   children.set(session, { session, of: { coordinationId, stepId }, parent, isPlanned });
 }
 
-function isChild(session: string): boolean {
-  return session.includes(":subagent:");
-}
-
 /**
  * The ledger does not answer, or the spawn is not confirmed. Where the operator demands checks of the agent, nothing gets out
  * unchecked; where only a stated doubt would hold a result, the child goes on as any that is not coordinated.
  */
 function holdUntilKnown(session: SessionKey): void {
   const { gated: memory, children } = accessGateMemory();
-  if (!isChild(session)) return;
   if (!children.get(session)) children.set(session, { session });
   if (memory.get(session)) return;
   const gate = findRuntime()?.gateOfAgent(agentOf(session));

@@ -158,6 +158,7 @@ type Approval = NonNullable<Extract<BeforeResult, object>["requireApproval"]>;
 
 function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): Approval {
   const { title, description, timeoutMs, settle } = review;
+  const askedAtMs = performance.now();
   return {
     title,
     description,
@@ -167,7 +168,7 @@ function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "revie
     // The host does not wait for it: the call goes on at once when it is allowed.
     onResolution: async (decision) => {
       try {
-        await settle(Object.hasOwn(ANSWERS, decision) ? ANSWERS[decision] : "denied");
+        await settle(readDecision(decision, performance.now() - askedAtMs));
       } catch (error) {
         runtime.health.failed(error, 0);
       }
@@ -176,6 +177,15 @@ function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "revie
 }
 
 type Decision = Parameters<NonNullable<Approval["onResolution"]>>[0];
+
+/** The host cancels within this time where it has nobody to ask. */
+const NOBODY_TO_ASK_MS_MAX = 5_000;
+
+/** Reads what the host says. It also cancels where a run is stopped while people think: then there was somebody to ask. */
+function readDecision(decision: Decision, waitedMs: number): ReviewAnswer {
+  if (decision === "cancelled" && waitedMs > NOBODY_TO_ASK_MS_MAX) return "withdrawn";
+  return Object.hasOwn(ANSWERS, decision) ? ANSWERS[decision] : "denied";
+}
 
 const ANSWERS: Readonly<Record<Decision, ReviewAnswer>> = {
   "allow-once": "approved",

@@ -113,7 +113,7 @@ async function followRun(
     const isAsked = page.value.events.some(({ type }) => type === "interrupt.requested");
     if (!isAsked) continue;
     const settled = ask.body.resume
-      ? await host.resolve(caller, runId, BOSS, { action: "accept" })
+      ? await host.resolve(caller, runId, { nodeId: BOSS }, { action: "accept" })
       : await host.cancel(caller, runId, { reason: "nobody resumes the loop" });
     if (settled.kind === "refused") return settled;
   }

@@ -11,7 +11,6 @@ import type {
 import type { PlayedNode } from "../../../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import type { ProgrammedAnswer } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { PLAYED_PROVIDER } from "../../../agents/coordination/workflow/node-contract/conformance-parts.ts";
-import { findJson } from "../../../agents/coordination/workflow/node-contract/json-in.ts";
 import { sampleOf } from "./sample-of.ts";
 
 export interface MockModel {
@@ -72,8 +71,7 @@ function createSampledAnswer(request: ChatRequest): ChatAnswer | OutboundFailure
   }
 }
 
-function createTextAnswer(text: string, { schema, model = MODEL }: ChatRequest): ChatAnswer {
-  const object = schema ? (jsonOf(text) ?? findJson(text)) : undefined;
+function createTextAnswer(text: string, { model = MODEL }: ChatRequest): ChatAnswer {
   return {
     kind: "answered",
     text,
@@ -81,14 +79,5 @@ function createTextAnswer(text: string, { schema, model = MODEL }: ChatRequest):
     provider: MODEL,
     finishReason: "stop",
     usage: { inputTokens: 0, outputTokens: 0 },
-    ...(object !== undefined && { object }),
   };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

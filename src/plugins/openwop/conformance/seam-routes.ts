@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { addMs, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { RequestKey } from "../../../agents/coordination/ports/workflow-store.ts";
 import type {
   HostEvent,
@@ -160,10 +160,10 @@ async function claim(at: RequestKey, { host, clock }: RouteDependencies): Promis
     digest: at.key,
     now,
     leaseUntilMs: addMs(now, HTTP_BOUNDS.requestLeaseMs),
-    runId: `run-${randomUUID()}` as CoordinationId,
+    subject: `run-${randomUUID()}`,
   });
   if (begun.kind === "answered") return begun.answer.body;
   if (begun.kind !== "new") return undefined;
-  await host.requests.finish(at, { status: 200, body: begun.runId });
-  return begun.runId;
+  await host.requests.finish(at, { status: 200, body: begun.subject });
+  return begun.subject;
 }

@@ -254,7 +254,7 @@ async function rule(
   const { approvalAction: action, childOutputs, editedArtifactData = childOutputs } = body;
   if (!ACTIONS.includes(action)) return host.cancel(caller, runId, { reason: "nobody answered" });
   const value = { action, ...(action === "edit-accept" && { editedArtifactData }) };
-  return host.resolve(caller, runId, NODE, value);
+  return host.resolve(caller, runId, { nodeId: NODE }, value);
 }
 
 /** Returns what people were shown before anything was merged. */

@@ -6,21 +6,17 @@
  * I2 Only answers that stay true are kept: success, and refusals that asking again does not change.
  * I3 The run that a keyed request creates has the id that was kept with the key, so that a second try finds the run of the
  *    first: after a crash, and after a failure that left open whether the run was begun. Only a refusal frees the key.
- *    Whoever answers a question is told so again where that answer is in the log.
+ *    So it is with the question that a keyed request answers, and whoever answers it is told so again where that answer
+ *    is in the log.
  */
 import { hash } from "node:crypto";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
-import { addMs, type CoordinationId, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
-import type {
-  KeptAnswer,
-  RequestKey,
-  RequestLog,
-} from "../../../agents/coordination/ports/workflow-store.ts";
+import type { KeptAnswer, RequestLog } from "../../../agents/coordination/ports/workflow-store.ts";
 import { giveWay } from "../../../platform/give-way.ts";
 import { createErrorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
-import { HTTP_BOUNDS } from "./http-bounds.ts";
+import { runOnce, type WorkOutcome } from "./keyed-request.ts";
 import type { Answer, JsonAnswer, TextAnswer } from "./route.ts";
 
 const REPLAYED = "openwop-idempotent-replay";
@@ -32,6 +28,8 @@ export interface KeyedAsk {
   readonly key: string;
   /** Parameters of the path, the body, and the condition where there is one. */
   readonly asked: unknown;
+  /** Names what the request is about: the run that it creates, or the question that it answers. */
+  readonly nameSubject: () => string | Promise<string>;
   /** Returns what headers a kept answer has besides those of every replay. */
   readonly headersOf?: (body: unknown) => Readonly<Record<string, string>>;
 }
@@ -39,77 +37,53 @@ export interface KeyedAsk {
 export interface IdempotencyDependencies {
   readonly requests: RequestLog;
   readonly clock: Clock;
-  readonly newRunId: () => CoordinationId;
 }
 
 export interface BegunRequest {
-  readonly runId: CoordinationId;
+  /** As the first request with the key named it. */
+  readonly subject: string;
   /** The request was begun before, and nobody knows what became of it. */
   readonly isRepeated: boolean;
 }
 
 /** Does the work, or answers what it answered before. */
 export async function runOnceForKey(
-  { requests, clock, newRunId }: IdempotencyDependencies,
-  { tenant, endpoint, key, asked: request, headersOf }: KeyedAsk,
+  { requests, clock }: IdempotencyDependencies,
+  { tenant, endpoint, key, asked: request, nameSubject, headersOf }: KeyedAsk,
   work: (request: BegunRequest) => Promise<Answer>,
 ): Promise<Answer> {
   const unusable = refuseKey(key);
   if (unusable) return unusable;
-  const at: RequestKey = { tenant, endpoint, key };
-  const now = clock.now();
-  const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
   const digest = hash("sha256", formatCanonicalJson(request));
   await giveWay();
-  const runId = newRunId();
-  const begun = await requests.begin({ ...at, digest, runId, now, leaseUntilMs });
-  switch (begun.kind) {
+  const newSubject = await nameSubject();
+  const outcome = await runOnce(
+    { requests, clock },
+    { tenant, endpoint, key, digest, subject: newSubject },
+    async (subject) => keepAnswer(await work({ subject, isRepeated: subject !== newSubject })),
+  );
+  switch (outcome.kind) {
+    case "done":
+      return outcome.value;
     case "answered":
-      return replayAnswer(begun.answer, headersOf);
+      return replayAnswer(outcome.answer, headersOf);
     case "in_flight":
       return refuse("idempotency_in_flight", "The first request with this key is still under way.", {
         retryAfter: 1,
       });
     case "mismatch":
       return refuse("idempotency_key_mismatch", "The key was used before, to ask for something else.");
-    case "new":
-      return await runAndKeepAnswer(requests, { ...at, leaseUntilMs }, () =>
-        work({ runId: begun.runId, isRepeated: begun.runId !== runId }),
-      );
   }
 }
 
-async function runAndKeepAnswer(
-  requests: RequestLog,
-  at: LeasedKey,
-  work: () => Promise<Answer>,
-): Promise<Answer> {
-  const made = await workOrLapse(requests, at, work);
+function keepAnswer(made: Answer): WorkOutcome<Answer> {
   const answer = findKeepable(made);
-  if (!answer || !isFinal(made, answer)) {
-    await requests.release(at);
-    return answer ?? made;
-  }
+  if (!answer) return { value: made, keep: "nothing" };
+  if (made.kind === "json" && made.keep) return { value: made, keep: made.keep };
+  if (!isFinal(made, answer)) return { value: answer, keep: "nothing" };
+  const { status, headers } = answer;
   const body = answer.kind === "json" ? JSON.stringify(answer.body) : NO_BODY;
-  await requests.finish(at, { status: answer.status, body });
-  return { ...answer, headers: { ...answer.headers, [REPLAYED]: "false" } };
-}
-
-type LeasedKey = RequestKey & { readonly leaseUntilMs: EpochMs };
-
-/** I3: what throws may have been done nevertheless. */
-async function workOrLapse(
-  requests: RequestLog,
-  at: LeasedKey,
-  work: () => Promise<Answer>,
-): Promise<Answer> {
-  let made: Answer | undefined;
-  try {
-    made = await work();
-    return made;
-  } finally {
-    if (made === undefined) await requests.lapse(at);
-  }
+  return { value: { ...answer, headers: { ...headers, [REPLAYED]: "false" } }, keep: { status, body } };
 }
 
 const NO_CONTENT = 204;

@@ -1,6 +1,5 @@
 /** Owns: what a route is. One table of them mounts the handlers and writes the OpenAPI document. */
 import type { z } from "zod";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type {
@@ -19,8 +18,8 @@ export interface Ask<Body = unknown> {
   readonly body: Body;
   /** Whether only the headers of the answer are wanted. */
   readonly isHead: boolean;
-  /** Names the run to create, where the request carries an idempotency key. */
-  readonly runId?: CoordinationId;
+  /** Stays with the idempotency key of the request: the id of the run to create, or the subject that the route named. */
+  readonly subject?: string;
   /** A request with the same key came before, and nobody knows what became of it. */
   readonly isRepeated?: boolean;
   /** Returns a part of the path; empty where the path has none of that name. */
@@ -38,6 +37,8 @@ export interface JsonAnswer {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Says what an idempotency key keeps in place of this answer. Absent: its status says whether the answer is kept. */
+  readonly keep?: "subject" | "nothing";
   /** How deep members of large values are written one by one, where a protocol has outputs deeper than ours. */
   readonly levels?: number;
 }
@@ -100,6 +101,8 @@ interface RouteDescription {
   readonly answer: z.ZodType;
   /** The same request of somebody else of the tenant is another one: each person's answer counts. */
   readonly isPersonal?: boolean;
+  /** Names the subject of a request with a key, where that is no run to create: the same request sent again is about it, too. */
+  readonly nameSubject?: (ask: Ask, dependencies: RouteDependencies) => Promise<string>;
   /** The tag in the body of its answer is a header, too. */
   readonly isTagged?: boolean;
   /** Not found, rather than refused, without a token. */

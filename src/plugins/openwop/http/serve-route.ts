@@ -167,12 +167,17 @@ function callerOf(
 
 /** An address that is refused often is not looked at more closely for a while. */
 function refuseStranger(
-  { strangers }: ServeDependencies,
+  dependencies: ServeDependencies,
   context: Context,
   refusal: HttpRefusal,
 ): HttpRefusal {
+  return countStranger(dependencies, context) ?? refusal;
+}
+
+/** Counts a request without a token that is known. Refuses it where its address has made too many. */
+function countStranger({ strangers }: ServeDependencies, context: Context): HttpRefusal | undefined {
   const address = addressOf(context);
-  return (address === undefined ? undefined : strangers.take(address)) ?? refusal;
+  return address === undefined ? undefined : strangers.take(address);
 }
 
 /** O1, O2. */
@@ -182,8 +187,10 @@ async function refuseBeforeBody(
   { context, ask }: { readonly context: Context; readonly ask: Ask },
 ): Promise<HttpRefusal | undefined> {
   switch (route.auth) {
-    case "none":
-      return undefined;
+    case "none": {
+      const caller = dependencies.authenticate(context.req.header("authorization"));
+      return "kind" in caller ? countStranger(dependencies, context) : undefined;
+    }
     case "token":
       return await refuseToken(dependencies, context, ask);
     case "bearer":
@@ -240,10 +247,11 @@ async function answerPost(
     endpoint: `${route.method} ${route.path}`,
     key,
     asked: [context.req.param(), body, ...listConditions(ask)],
+    nameSubject: () => route.nameSubject?.(ask, dependencies) ?? dependencies.newRunId(),
     ...(route.isTagged && { headersOf: readTagHeader }),
   };
-  const { host, clock, newRunId } = dependencies;
-  return await runOnceForKey({ requests: host.requests, clock, newRunId }, keyed, async (again) =>
+  const { host, clock } = dependencies;
+  return await runOnceForKey({ requests: host.requests, clock }, keyed, async (again) =>
     route.handle({ ...ask, ...again }, dependencies),
   );
 }

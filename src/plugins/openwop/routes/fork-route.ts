@@ -1,5 +1,6 @@
 /** Owns: the route that forks runs (replay.md). The host checks in the protocol's order; the body's form comes behind the run. */
 import { z } from "zod";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { ForkRun } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
@@ -52,7 +53,7 @@ async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteDependencies)
     mode,
     ...(fromSeq !== undefined && { fromSeq }),
     ...(runOptionsOverlay && { overlay: pickStated(runOptionsOverlay) }),
-    ...(ask.runId !== undefined && { runId: ask.runId }),
+    ...(ask.subject !== undefined && { runId: ask.subject as CoordinationId }),
   };
   return answerFromOutcome(await host.fork(ask.caller, request), (forked) =>
     createJsonAnswer(201, {

@@ -2,9 +2,11 @@
 import { z } from "zod";
 import type {
   Answered,
+  QuestionPlace,
   ResolvedInterrupt,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
+import { formatQuestionSubject, parseQuestionSubject } from "../http/keyed-request.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
@@ -34,11 +36,11 @@ export const interruptRoutes: readonly Route[] = [
     refusals: [403, 410, 422],
     body: resolveBody,
     answer: resolvedSchema,
+    nameSubject: nameQuestion,
     handle: async (ask, { host }) => {
       if (!hasValue(ask.body)) return refuseMissingValue();
-      const resolved = await host.resolve(
-        ...([ask.caller, ask.param("runId"), ask.param("nodeId"), ask.body.resumeValue] as const),
-      );
+      const question = readNamedQuestion(ask);
+      const resolved = await host.resolve(ask.caller, ask.param("runId"), question, ask.body.resumeValue);
       return createResolvedAnswer(ask, resolved);
     },
   }),
@@ -70,6 +72,18 @@ export const interruptRoutes: readonly Route[] = [
     handle: resolveByToken,
   }),
 ];
+
+/** Names the question that the node asks when the request first comes: the node may ask another one by the time of the next try. */
+async function nameQuestion(ask: Ask, { host }: RouteDependencies): Promise<string> {
+  const nodeId = ask.param("nodeId");
+  const found = await host.question(ask.caller, ask.param("runId"), { nodeId });
+  if (found.kind === "refused") return formatQuestionSubject({ nodeId });
+  return formatQuestionSubject({ nodeId, interruptId: found.value.interruptId });
+}
+
+function readNamedQuestion({ subject = "", param }: Ask): QuestionPlace {
+  return (parseQuestionSubject(subject) as QuestionPlace | undefined) ?? { nodeId: param("nodeId") };
+}
 
 async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies): Promise<Answer> {
   const token = ask.param("token");

@@ -1,6 +1,6 @@
 /** Owns: the routes of runs, except their events and interrupts. */
 import { z } from "zod";
-import { formatTimestamp } from "../../../agents/coordination/contracts/ids.ts";
+import { formatTimestamp, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { readTraceHeaders } from "../../../agents/coordination/workflow/trace-context.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { PARENT_HEADER, readParentHeader } from "../../../agents/coordination/workflow/parent-header.ts";
@@ -179,7 +179,7 @@ function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
     inputs,
     transport: "rest",
     ...overlay(body),
-    ...(ask.runId !== undefined && { runId: ask.runId }),
+    ...(ask.subject !== undefined && { runId: ask.subject as CoordinationId }),
     ...readTraceHeaders({
       traceparent: ask.header("traceparent"),
       tracestate: ask.header("tracestate"),

@@ -1,8 +1,11 @@
 /** Owns: finding the runs of one tenant, the newest first, in a listing of all. Looks at a bounded number of runs. */
 import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
-import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import type { RunAccess } from "./run-access.ts";
+import type {
+  Caller,
+  RunSnapshot,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { readUnlessDamaged, type RunAccess } from "./run-access.ts";
 
 export interface RunsWanted {
   readonly limit: number;
@@ -48,6 +51,17 @@ export async function listTenantRuns(
     last = page.at(-1);
   }
   return createCut(runs, last);
+}
+
+/** Reads a run that a listing names; `undefined` where it is not there, or where its log is damaged, which is logged. */
+export async function readListedRun(
+  { host, logger }: RunAccess,
+  caller: Caller,
+  runId: string,
+): Promise<RunSnapshot | undefined> {
+  const found = await readUnlessDamaged(host, caller, runId);
+  if (!found) logger.error({ runId }, "a run whose log is damaged is left out of a listing");
+  return found?.kind === "done" ? found.value : undefined;
 }
 
 function createCut(runs: readonly WorkflowEntry[], next: RunsWanted["after"]): TenantRuns {

@@ -1,4 +1,5 @@
-/** Owns: the parts that servers of other protocols have of the host of workflow runs, and waiting for a run of it. */
+/** Owns: the parts that servers of other protocols have of the host of workflow runs, reading a run of it, and waiting for one. */
+import { isLogDamage } from "../../../agents/coordination/contracts/errors.ts";
 import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
@@ -20,6 +21,20 @@ export interface RunAccess {
   readonly logger: Logger;
   readonly contract: () => Promise<OutputContract>;
   readonly version: string;
+}
+
+/** Reads a run among others; `undefined` where its log is damaged. */
+export async function readUnlessDamaged(
+  host: Pick<WorkflowHost, "snapshot">,
+  caller: Caller,
+  runId: string,
+): Promise<Answered<RunSnapshot> | undefined> {
+  try {
+    return await host.snapshot(caller, runId);
+  } catch (error) {
+    if (isLogDamage(error)) return undefined;
+    throw error;
+  }
 }
 
 /**

@@ -5,6 +5,7 @@ import type {
   RunSnapshot,
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { readUnlessDamaged } from "./run-access.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -12,27 +13,45 @@ type Fields = Readonly<Record<string, unknown>>;
 export interface ShownQuestion {
   readonly runId: string;
   readonly nodeId: string;
+  readonly interruptId: string;
   readonly kind: string;
   readonly asked: Fields;
+  /** ISO 8601. */
+  readonly askedAt: string;
   /** JSON Schema of the answer, where the workflow gave one. */
   readonly answerSchema?: Fields;
 }
 
+/** The names of a question, by which an answer may say that it is for that one. */
+export const QUESTION_NAMES = ["runId", "nodeId", "interruptId"] as const;
+/** Names a question by some of its names, or by none. */
+export type QuestionName = Readonly<Partial<Record<(typeof QUESTION_NAMES)[number], string>>>;
+
 /** `undefined` where the run asks nothing. */
 export function readQuestion({ interrupt }: RunSnapshot): ShownQuestion | undefined {
-  if (interrupt === undefined) return undefined;
-  const { runId, nodeId, kind, data, resumeSchema } = interrupt as OpenInterrupt;
+  return interrupt === undefined ? undefined : showQuestion(interrupt as OpenInterrupt);
+}
+
+function showQuestion(interrupt: OpenInterrupt): ShownQuestion {
+  const { runId, nodeId, interruptId, kind, data, askedAt, resumeSchema } = interrupt;
   return {
     runId,
     nodeId,
+    interruptId,
     kind,
     asked: data,
+    askedAt,
     ...(resumeSchema && { answerSchema: resumeSchema }),
   };
 }
 
 interface Parent {
-  readonly childRuns?: readonly { readonly runId: string; readonly status: string }[];
+  readonly childRuns?: readonly ChildRun[];
+}
+
+interface ChildRun extends Parent {
+  readonly runId: string;
+  readonly status: string;
 }
 
 /** So many runs that wait for one another are looked through. */
@@ -50,8 +69,51 @@ export async function findQuestion(
     if (question) return question;
     const { childRuns = [] } = run as Parent;
     const child = childRuns.find(({ status }) => status.startsWith("waiting-"));
-    const found = child && (await host.snapshot(caller, child.runId));
+    // A log that cannot be read is no reason to show nothing of the run above.
+    const found = child && (await readUnlessDamaged(host, caller, child.runId));
     run = found?.kind === "done" ? found.value : undefined;
   }
   return undefined;
+}
+
+/** Finds the open question that is named, of the run or of any run that it waits for; without a name the one that is shown. */
+export async function findNamedQuestion(
+  host: Pick<WorkflowHost, "snapshot" | "question">,
+  caller: Caller,
+  snapshot: RunSnapshot,
+  name: QuestionName,
+): Promise<ShownQuestion | undefined> {
+  const shown = await findQuestion(host, caller, snapshot);
+  if (shown && isNamed(shown, name)) return shown;
+  const { runId = snapshot.runId } = name;
+  if (!isWithin(snapshot, runId)) return undefined;
+  const question = await readOpenQuestion(host, caller, { ...name, runId });
+  return question && isNamed(question, name) ? question : undefined;
+}
+
+interface QuestionOfRun extends QuestionName {
+  readonly runId: string;
+}
+
+/** Reads the question of the node; where none is named, the one that the run asked first. */
+async function readOpenQuestion(
+  host: Pick<WorkflowHost, "snapshot" | "question">,
+  caller: Caller,
+  { runId, nodeId, interruptId }: QuestionOfRun,
+): Promise<ShownQuestion | undefined> {
+  if (nodeId === undefined) {
+    const found = await readUnlessDamaged(host, caller, runId);
+    return found?.kind === "done" ? readQuestion(found.value) : undefined;
+  }
+  const place = { nodeId, ...(interruptId !== undefined && { interruptId }) };
+  const found = await host.question(caller, runId, place);
+  return found.kind === "done" ? showQuestion(found.value) : undefined;
+}
+
+function isNamed(question: ShownQuestion, name: QuestionName): boolean {
+  return QUESTION_NAMES.every((field) => (name[field] ?? question[field]) === question[field]);
+}
+
+function isWithin({ runId, childRuns = [] }: Parent & { readonly runId: string }, wanted: string): boolean {
+  return runId === wanted || childRuns.some((child) => isWithin(child, wanted));
 }

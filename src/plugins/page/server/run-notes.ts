@@ -1,11 +1,11 @@
 /** Owns: what a listing says of a coordination beyond its summary. It is read once for each length of its log. */
+import { isLogDamage } from "../../../agents/coordination/contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import {
   CONFLICTS_NAME,
   QUESTIONS_NAME,
 } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import { readCoordination } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { isLogDamage } from "../../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { RunEntry } from "../../reports/find-coordination.ts";
 

@@ -6,6 +6,12 @@ export function isFollowed(step: Step): boolean {
   return step.spec.planned !== undefined || isContinuedByUs(step);
 }
 
+/** True while a child that a model spawned is at work. A turn of ours would replace its run in the host's records. */
+export function isAtWorkForHost(step: Step): boolean {
+  if (isFollowed(step)) return false;
+  return step.phase.status === "dispatched" || step.phase.status === "running";
+}
+
 /** True for a spawn whose later attempts we start and follow ourselves (D2). */
 export function isContinuedByUs({ spec, phase, revisions = 0 }: Step): boolean {
   if (spec.planned || revisions === 0) return false;

@@ -3,10 +3,11 @@ import type { Channel } from "../../contracts/escalation.ts";
 import { createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { listUnsentNotices } from "../../escalation/notices.ts";
 import { ruleOnVerdicts } from "../../gates/verifier-gate.ts";
+import { isAbandoned } from "../../ledger/open-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { findHeldStep, gateOfStep } from "../decide-held.ts";
 import type { Capacity } from "./capacity.ts";
-import { isFollowed } from "./followed-steps.ts";
+import { isAtWorkForHost } from "./followed-steps.ts";
 
 /** The turn of a notice passes to the next one on its channel after this long, delivered or not. */
 export const NOTICE_TURN_MS = 30_000;
@@ -22,7 +23,7 @@ export interface VerifyResult {
   readonly checks: readonly string[];
 }
 
-/** Closes a question that nobody answered in time. */
+/** Closes a question that nobody answered in time, or whose answer nobody waits for any more. */
 export interface ExpireQuestion {
   readonly kind: "expireQuestion";
   readonly effectId: string;
@@ -62,7 +63,9 @@ export function listGateDeadlines(state: OpenCoordination): EpochMs[] {
     listUnsentNotices(question).map(({ atMs }) => atMs),
   );
   const isBusy =
-    listTellable(state).length > 0 || state.held.some((stepId) => isWaitingForChecks(state, stepId));
+    listTellable(state).length > 0 ||
+    openQuestionsOf(state).some((question) => isAbandoned(state, question)) ||
+    state.held.some((stepId) => isWaitingForChecks(state, stepId));
   return [...questions, ...unsentTimes, ...(isBusy ? [state.changedAtMs] : [])];
 }
 
@@ -87,14 +90,12 @@ function planChecks(state: OpenCoordination): VerifyResult[] {
   });
 }
 
-function planExpiries({ openQuestions, coordinationId }: OpenCoordination, now: EpochMs): ExpireQuestion[] {
-  return openQuestions
-    .filter((deadlineAtMs) => now >= deadlineAtMs)
-    .keySeq()
-    .toArray()
-    .map((escalationId) => ({
+function planExpiries(state: OpenCoordination, now: EpochMs): ExpireQuestion[] {
+  return openQuestionsOf(state)
+    .filter((question) => now >= question.deadlineAtMs || isAbandoned(state, question))
+    .map(({ escalationId }) => ({
       kind: "expireQuestion",
-      effectId: `${coordinationId}:expire:${escalationId}`,
+      effectId: `${state.coordinationId}:expire:${escalationId}`,
       escalationId,
     }));
 }
@@ -125,15 +126,14 @@ function planNotices(state: OpenCoordination, now: EpochMs, { hasHadTurn }: Capa
 }
 
 /**
- * Returns the messages that can be delivered now. A child that a model spawned is told only when its own work is over: a turn of ours
- * in the middle would replace its run in the host's records. A run that is followed by its key can be told at once: it may wait for it.
+ * Returns the messages that can be delivered now. A child that a model spawned is told only when its own work is over. A run that is
+ * followed by its key can be told at once: it may wait for it.
  */
 function listTellable({ tellings: open, children, steps }: OpenCoordination): string[] {
   const isAtWork = (session: SessionKey): boolean => {
     const stepId = children.get(session);
-    const step = stepId && steps.get(stepId);
-    if (!step || isFollowed(step)) return false;
-    return step.phase.status === "dispatched" || step.phase.status === "running";
+    const step = stepId === undefined ? undefined : steps.get(stepId);
+    return step !== undefined && isAtWorkForHost(step);
   };
   return open
     .filter(({ session }) => !isAtWork(session))

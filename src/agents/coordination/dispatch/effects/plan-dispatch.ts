@@ -5,7 +5,7 @@
 import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../../contracts/ids.ts";
 import { isGivenUp } from "../../ledger/given-up.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
-import { hasStoppedBeginning, isPlanned } from "../plan-rules.ts";
+import { hasStoppedBeginning, isHeldBack, isPlanned } from "../plan-rules.ts";
 import { listGateDeadlines, planGateEffects, type GateEffect } from "./gate-effects.ts";
 import {
   listPlanDeadlines,
@@ -51,12 +51,11 @@ const NO_LIMIT: Capacity = {
 /** Returns the effects that are due now. */
 export function planDispatch(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const stops = observedStepsOf(state).filter((step) => mustStopObserved(state, step));
   const asks = observedStepsOf(state).filter(
     (step) => isAtWork(step) && !isContinuedByUs(step) && now >= computeDueTime(state, step),
   );
   const effects: Effect[] = [
-    ...stops.map((step) => ({ kind: "stopObserved" as const, ...createStepEffect(state, step, "stop") })),
+    ...planObservedStops(state),
     ...asks.map((step) => askHost(state, step)),
     ...planOverdueReviews(state, now),
     ...planGateEffects(state, now, capacity),
@@ -70,7 +69,8 @@ export function planDispatch(state: Coordination, now: EpochMs, capacity: Capaci
 /** Returns the effects at the start of the runtime: every open step is reconciled with the host, due or not. */
 export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const asks = [
+  const effects = [
+    ...planObservedStops(state),
     ...observedStepsOf(state)
       .filter((step) => isAtWork(step) && !isContinuedByUs(step))
       .map((step) => askHost(state, step)),
@@ -78,8 +78,8 @@ export function planRecovery(state: Coordination, now: EpochMs, capacity: Capaci
     ...planGateEffects(state, now, capacity),
     ...planContinuations(state, now, capacity),
   ];
-  if (!isPlanned(state)) return asks;
-  return [...asks, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
+  if (!isPlanned(state)) return effects;
+  return [...effects, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
 }
 
 /**
@@ -128,11 +128,10 @@ function planContinuations(state: OpenCoordination, now: EpochMs, capacity: Capa
     .filter(({ effectId }) => !capacity.isUnderway(effectId));
 }
 
-/** True when time alone moves the step on. A held result has the deadlines of its gate; nothing is continued while people are asked. */
+/** True when time alone moves the step on. A held result has the deadlines of its gate; nothing is continued while the plan waits. */
 function isDueByItself(state: OpenCoordination, { phase }: Step): boolean {
   if (phase.status === "held") return false;
-  const { budgetQuestion, decisionQuestion } = state.plan ?? {};
-  return phase.status !== "backoff" || (budgetQuestion === undefined && decisionQuestion === undefined);
+  return phase.status !== "backoff" || !isPlanned(state) || !isHeldBack(state);
 }
 
 function findEarliest(times: readonly EpochMs[], after = -1): EpochMs | undefined {
@@ -149,6 +148,12 @@ function observedStepsOf(state: OpenCoordination): Step[] {
     .toArray()
     .flatMap((stepId) => state.steps.get(stepId) ?? [])
     .filter(({ spec }) => !spec.planned);
+}
+
+function planObservedStops(state: OpenCoordination): StopObserved[] {
+  return observedStepsOf(state)
+    .filter((step) => mustStopObserved(state, step))
+    .map((step) => ({ kind: "stopObserved", ...createStepEffect(state, step, "stop") }));
 }
 
 /** True when a child that a model spawned is to be stopped: somebody asked for it, or its parent's attempt is given up. */

@@ -13,7 +13,9 @@ import { isBeingMerged } from "../decide-held.ts";
 import type { Step, StepPhase } from "../../ledger/state.ts";
 import {
   hasIdleSteps,
+  isAsked,
   isBeyondStop,
+  isHeldBack,
   mustStop,
   isWorkedOff,
   findReachedLimit,
@@ -129,11 +131,6 @@ function planEnd({
     : { kind: "judgePlan", effectId: `${coordinationId}:judge` };
 }
 
-/** True while people are asked about the whole plan. */
-function isAsked({ plan }: PlannedCoordination): boolean {
-  return plan.budgetQuestion !== undefined || plan.decisionQuestion !== undefined;
-}
-
 /** Returns the effects that take up every attempt under way again, at the start of the runtime. */
 export function recoverPlan(state: PlannedCoordination, now: EpochMs): PlanEffect[] {
   return state.plan.running
@@ -154,22 +151,22 @@ export function recoverPlan(state: PlannedCoordination, now: EpochMs): PlanEffec
  */
 export function listPlanDeadlines(state: PlannedCoordination): EpochMs[] {
   const { plan, steps, created } = state;
-  const isPeopleAsked = isAsked(state);
+  const isWaiting = isHeldBack(state);
   const times = plan.timed
     .toArray()
-    .flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isPeopleAsked) ?? []);
+    .flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isWaiting) ?? []);
   const deadlineAtMs = created.plan?.deadlineAtMs;
   if (deadlineAtMs !== undefined && hasIdleSteps(state)) times.push(deadlineAtMs);
-  if (isPeopleAsked) return times;
+  if (isAsked(state)) return times;
   const wallMs = created.plan?.budget?.wallMs;
   return wallMs !== undefined && !plan.stop && hasWorkToBegin(state)
     ? [...times, addMs(plan.allowedFromMs, wallMs)]
     : times;
 }
 
-/** Returns when a retry is due. While people are asked about the whole plan, nothing is tried again. */
-function findDueTime(phase: StepPhase | undefined, isAsked: boolean): EpochMs | undefined {
-  return phase?.status === "backoff" && !isAsked ? phase.retryAtMs : undefined;
+/** Returns when a retry is due. While the whole plan waits, nothing is tried again. */
+function findDueTime(phase: StepPhase | undefined, isWaiting: boolean): EpochMs | undefined {
+  return phase?.status === "backoff" && !isWaiting ? phase.retryAtMs : undefined;
 }
 
 function planStrayStops({ plan, coordinationId }: PlannedCoordination): StopStray[] {
@@ -225,7 +222,7 @@ function planBudgetStops(state: PlannedCoordination, now: EpochMs): TripBreaker[
 }
 
 function isHeld(state: PlannedCoordination, trips: readonly TripBreaker[]): boolean {
-  return isAsked(state) || trips.length > 0;
+  return isHeldBack(state) || trips.length > 0;
 }
 
 interface PlanningPass {

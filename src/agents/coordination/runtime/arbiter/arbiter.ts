@@ -32,6 +32,7 @@ import {
   describeLatePlugins,
   describeCallUnderWay,
   describeUndetermined,
+  nameTarget,
 } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { isHeldByOthers } from "./find-opposition.ts";
@@ -314,7 +315,7 @@ async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAn
   const written = assessed.find(({ underWay, ruling }) => underWay && ruling?.kind !== "refused");
   if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(arbiter, ruled);
   if (written?.underWay && !assessed.some(({ ruling }) => ruling?.kind === "review"))
-    return { kind: "refused", sentence: describeCallUnderWay(written.target.resource, written.underWay) };
+    return { kind: "refused", sentence: describeCallUnderWay(nameTarget(written), written.underWay) };
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
   if (reviews.length === 0) return grantCall(arbiter, ruled);
   const isAskable = reviews.every(({ request: { contest } }) => contest?.reviewByMs !== undefined);

@@ -41,7 +41,8 @@ export async function assessCall(
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
     if (look?.kind === "folder" && target.propose) continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
-    assessed.push(await assess(dependencies, { participant, target, look, policies, fresh, plugins }));
+    const about = { participant, target, look, policies, fresh, plugins, before: assessed };
+    assessed.push(await assess(dependencies, about));
   }
   return assessed;
 }
@@ -98,15 +99,20 @@ interface About {
   /** Claims that the call gets before this one. */
   readonly fresh: number;
   readonly plugins: PluginRulings;
+  /** Targets of the call that are ruled on already: the paths of files come before what their hard links share. */
+  readonly before: readonly Assessed[];
 }
 
 async function assess(dependencies: AssessDependencies, about: About): Promise<Assessed> {
   const { participant, target, look, policies, fresh } = about;
   const { resource, replaces } = target;
   const now = dependencies.clock.now();
-  const ownChange = dependencies.underWay.ofOwn(participant.session, resource, now);
+  const ownChanges = dependencies.underWay.listOwn(participant.session, resource, now);
+  const ownChange = ownChanges.at(-1);
   const underWay = dependencies.underWay.ofOthers(participant.session, resource, now);
-  const isUnderWay = (ownChange ?? underWay) !== undefined;
+  // A whole text knows nothing of what is being merged into the session's text before it.
+  const lacksMerged = replaces && ownChanges.some(({ knownAs }) => knownAs !== undefined);
+  const isUnderWay = !lacksMerged && (ownChange ?? underWay) !== undefined;
   const found = await findOpposition(dependencies, {
     participant,
     resource,
@@ -148,15 +154,17 @@ interface Opposed {
 /** Plugins first, then the strategy. */
 async function assessOpposed(
   dependencies: AssessDependencies,
-  { participant, target, plugins }: About,
+  about: About,
   { common, request, plain, found, own: ownChange, opposed }: Opposed,
 ): Promise<Assessed> {
+  const { participant, target, plugins } = about;
   const pluginAnswer = plugins.findOpinion(participant, target.resource, opposed);
   if (!pluginAnswer) return { ...plain, isUnasked: true };
   const contest = { ...opposed, ...(pluginAnswer.ruling && { hook: pluginAnswer.ruling }) };
   const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
   const left = plain.text === undefined ? {} : { text: plain.text };
-  const change = isMerge ? await ruleOnMerge(dependencies, { ...common, found, own: ownChange }) : left;
+  const toMerge = { ...common, found, own: ownChange };
+  const change = isMerge ? (mergeByPath(about, found) ?? (await ruleOnMerge(dependencies, toMerge))) : left;
   const words = pluginAnswer.sentence === undefined ? {} : { pluginAnswer: pluginAnswer.sentence };
   return ruleOnContest(dependencies, participant, {
     common: { ...common, ...words },
@@ -164,6 +172,25 @@ async function assessOpposed(
     contest,
     change,
   });
+}
+
+/**
+ * Returns the outcome of the merge by path, for what the hard links of a file share: where all who hold it hold the path, too, nothing
+ * else is merged. Who changed the file by another of its names before has claimed the path as that change left it: that is no base for
+ * a session which has not seen the path. `undefined` for everything else.
+ */
+function mergeByPath({ target, before }: About, { holders }: Opposition): MergeOutcome | undefined {
+  const [path, ...otherPaths] = target.names;
+  const merged = before.find(({ request }) => request.resource === path);
+  const evidence = merged?.request.contest?.merge;
+  if (!merged || !evidence || otherPaths.length > 0) return undefined;
+  const claimsOfPath = holders.map(({ runId, stepId }) =>
+    merged.holders.find((holder) => holder.runId === runId && holder.stepId === stepId),
+  );
+  if (claimsOfPath.includes(undefined)) return undefined;
+  const isLater = holders.some(({ token }, index) => (claimsOfPath[index]?.token ?? 0) > token);
+  const hasBase = merged.request.base !== undefined || !isLater;
+  return { evidence: hasBase ? evidence : { kind: "obstacle", obstacle: "no_base" } };
 }
 
 /** Returns the text that the call will leave, when later changes may be merged with it. */

@@ -19,7 +19,7 @@ export function describeRefusal(
   conflictId: string | undefined,
 ): string {
   const { ruling } = assessed;
-  const resource = formatOwnResource(assessed.request.resource);
+  const resource = formatOwnResource(nameTarget(assessed));
   const which = conflictId === undefined ? "" : ` (conflict ${conflictId})`;
   if (ruling?.kind === "review")
     return describeReviewRefusal(assessed, state, { because: ruling.because, which });
@@ -31,7 +31,9 @@ export function describeRefusal(
   return `${START}: ${resource} is ${describeHolding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
 }
 
-const READ_AGAIN = "Read it again and make your change to what it is now";
+/** A session may look by a command, too, but which files that shows it is not known. */
+const READ_AGAIN =
+  "Read it again with the tool read, not by a command, and make your change to what it is now";
 
 /** Reasons for a failed merge that the model itself can often mend. */
 const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
@@ -47,9 +49,9 @@ export function describeOpenQuestions(
   state: Coordination,
   questions: readonly OpenQuestion[],
 ): string {
-  const resource = formatOwnResource(assessed.request.resource);
+  const resource = formatOwnResource(nameTarget(assessed));
   const names = questions.map(({ questionId }) => questionId).join(", ");
-  const tool = findOwningTool(assessed.request.resource);
+  const tool = findOwningTool(nameTarget(assessed));
   const advice =
     tool === undefined ? "" : ` It is a file that a tool writes: run "${tool}" rather than write it.`;
   const untilMs = questions.map(({ deadlineAtMs }) => deadlineAtMs).reduce((a, b) => (a < b ? a : b));
@@ -78,7 +80,7 @@ function describeReviewRefusal(
   state: Coordination,
   { because, which }: { readonly because: string; readonly which: string },
 ): string {
-  const resource = formatOwnResource(assessed.request.resource);
+  const resource = formatOwnResource(nameTarget(assessed));
   const holderClause = describeHolder(assessed, state);
   if (MENDABLE.has(because))
     return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
@@ -169,22 +171,28 @@ export function createReviewText(
   state: Coordination,
 ): { readonly title: string; readonly description: string } {
   const [first] = assessed;
-  const resource = formatOwnResource(first?.request.resource ?? "a resource");
-  const lines = assessed.map(({ request }) => {
+  const resource = formatOwnResource(first ? nameTarget(first) : "a resource");
+  const lines = assessed.map(({ target, request }) => {
+    const name = nameTarget({ target });
     const against = (request.contest?.claims ?? []).filter(
       ({ stepId, coordinationId }) => coordinationId !== undefined || stepId !== OWNER_STEP_ID,
     );
     const why = request.contest?.from === "high_risk" ? ", which is marked high-risk" : "";
-    const tool = findOwningTool(request.resource);
+    const tool = findOwningTool(name);
     const advice =
       tool === undefined ? "" : ` A tool writes it: running "${tool}" is better than either text.`;
-    return `${tail(formatOwnResource(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.${advice}`;
+    return `${tail(formatOwnResource(name), 120)}${why}: also wanted by ${namesOf(against, state)}.${advice}`;
   });
   const stake = "If you allow it, this call overwrites what they have there and their claims end.";
   return {
     title: cut(`Contested write: ${tail(resource, 60)}`, 80),
-    description: `${cut(lines.join(" "), 511 - stake.length)} ${stake}`,
+    description: `${cut([...new Set(lines)].join(" "), 511 - stake.length)} ${stake}`,
   };
+}
+
+/** Names a target as the call does: by the path, where it is the name that the hard links of a file share. */
+export function nameTarget({ target: { names, resource } }: Pick<Assessed, "target">): string {
+  return names[0] ?? resource;
 }
 
 function namesOf(contestants: readonly Contestant[], state: Coordination): string {

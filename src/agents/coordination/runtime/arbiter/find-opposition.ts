@@ -241,15 +241,13 @@ async function changerOf(
   if (sinceMs === undefined) return undefined;
   const missed = await findMissed(dependencies, { participant, resource, seen, look, sinceMs });
   if (missed) return contestantFromChange(participant, missed);
-  return seen && wanted.replaces
-    ? findOutsider(dependencies, { participant, seenAtMs: seen.atMs, look })
-    : undefined;
+  return seen && wanted.replaces ? findOutsider(dependencies, { participant, seen, look }) : undefined;
 }
 
-/** Content that a version tells, and that no call is about to change. */
+/** Content that a version tells, and that no call is about to change. A folder has no such content: nobody can read it again. */
 function findComparableLook({ resource, look, isUnderWay }: Wanted): Looked | undefined {
   if (!isFile(resource) || isUnderWay) return undefined;
-  return look?.kind === "unreadable" ? undefined : look;
+  return look?.kind === "unreadable" || look?.kind === "folder" ? undefined : look;
 }
 
 interface Missing {
@@ -305,7 +303,7 @@ async function listEarlierChanges(
   return found;
 }
 
-type Looked = Exclude<FileLook, { kind: "unreadable" }>;
+type Looked = Exclude<FileLook, { kind: "unreadable" | "folder" }>;
 
 function findChangeSince({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
   return version === look.version ? undefined : atMs;
@@ -365,15 +363,17 @@ function contestantFromChange(participant: Participant, { runId, change, step }:
 }
 
 /**
- * Finds a change by nobody that is known: a person, another program or a shell command. It may be the session's own.
+ * Finds a change by nobody that is known: a person, another program or a shell command. It may be the session's own, unless
+ * changes of others were merged into what it wrote.
  */
 function findOutsider(
   { known: knownVersions }: OppositionDependencies,
-  sighting: { readonly participant: Participant; readonly seenAtMs: EpochMs; readonly look: FileLook },
+  sighting: { readonly participant: Participant; readonly seen: Seen; readonly look: FileLook },
 ): Contestant | undefined {
-  const touchedAtMs = knownVersions.touchedAtMs(sighting.participant.session);
-  if (sighting.look.kind === "absent" || (touchedAtMs !== undefined && touchedAtMs >= sighting.seenAtMs))
-    return undefined;
-  const { seenAtMs: changedAtMs } = sighting;
+  const { participant, seen, look } = sighting;
+  const { atMs: changedAtMs } = seen;
+  const touchedAtMs = knownVersions.touchedAtMs(participant.session);
+  const mayBeItsOwn = !seen.lacksMerged && touchedAtMs !== undefined && touchedAtMs >= changedAtMs;
+  if (look.kind === "absent" || mayBeItsOwn) return undefined;
   return { stepId: OUTSIDE_STEP_ID, priority: "normal", claimedSequence: 0, changedAtMs };
 }

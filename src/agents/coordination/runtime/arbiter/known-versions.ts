@@ -10,6 +10,8 @@ const RESOURCES_MAX = 4_000;
 export interface Sight {
   readonly version: string;
   readonly atMs: EpochMs;
+  /** Changes of others were merged into what the session wrote, and it has not seen them. */
+  readonly lacksMerged?: boolean;
 }
 
 export interface Seen extends Sight {
@@ -19,9 +21,10 @@ export interface Seen extends Sight {
 
 export interface KnownVersions {
   seen(session: SessionKey, resource: string): Seen | undefined;
-  see(session: SessionKey, resource: string, sight: Sight): void;
-  /** The order of what was seen last, by anybody. */
-  order(): number;
+  /** `order`: where it was looked at before now, as `takeNextOrder` counted then. */
+  see(session: SessionKey, resource: string, sight: Sight, order?: number): void;
+  /** Counts on: what is seen from now on comes later. */
+  takeNextOrder(): number;
   /** The session did something that may have changed anything, such as a shell command. */
   touchAnything(session: SessionKey, atMs: EpochMs): void;
   touchedAtMs(session: SessionKey): EpochMs | undefined;
@@ -34,7 +37,8 @@ interface OfSession {
 
 export function createKnownVersions(): KnownVersions {
   const sessions = new Map<SessionKey, OfSession>();
-  let order = 0;
+  let lastOrder = 0;
+  const takeNextOrder = (): number => (lastOrder += 1);
   const findSession = (session: SessionKey): OfSession => {
     const seenBySession = sessions.get(session) ?? { resources: new Map<string, Seen>() };
     toEnd(sessions, session, seenBySession, SESSIONS_MAX);
@@ -42,11 +46,10 @@ export function createKnownVersions(): KnownVersions {
   };
   return {
     seen: (session, resource) => sessions.get(session)?.resources.get(resource),
-    see: (session, resource, sight) => {
-      order += 1;
+    see: (session, resource, sight, order = takeNextOrder()) => {
       toEnd(findSession(session).resources, resource, { ...sight, order }, RESOURCES_MAX);
     },
-    order: () => order,
+    takeNextOrder,
     touchAnything: (session, atMs) => {
       findSession(session).touchedAtMs = atMs;
     },

@@ -2,8 +2,9 @@
 import type { Command } from "../../contracts/commands.ts";
 import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
 import { isFile } from "../../contracts/resource-names.ts";
+import { createApprovalCheck } from "../../dispatch/conflict-questions.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import type { CallUnderWay, ChangeUnderWay, Ending } from "./writes-under-way.ts";
+import type { CallUnderWay, ChangeUnderWay, Ending, Looked } from "./writes-under-way.ts";
 
 /** Calls; beyond them the oldest is given up. */
 const UNRECORDED_MAX = 1_000;
@@ -13,15 +14,20 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
   if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
-  // A version is as old as the look at it: a change since then is one that the session does not know.
-  if (!ending.hasFailed)
-    for (const { resource, version } of looks)
-      arbiter.known.see(session, resource, { version, atMs: call.atMs });
+  if (!ending.hasFailed) for (const look of looks) seeLooked(arbiter, call, look);
   const commands: Command[] = [];
   for (const change of changes) commands.push(...(await endOf(arbiter, call, { change, ending })));
   if (commands.length === 0) return;
   arbiter.unrecorded.push({ runId, commands });
   await recordRest(arbiter);
+}
+
+/** A version is as old as the look at it: a change since then is one that the session does not know, unless it made it. */
+function seeLooked(arbiter: Arbitration, call: CallUnderWay, { resource, version, changedTo }: Looked): void {
+  if (hasSeenSince(arbiter, call, resource)) return;
+  const { session } = call.participant;
+  const order = changedTo === undefined ? call.seenOrder : arbiter.known.takeNextOrder();
+  arbiter.known.see(session, resource, { version: changedTo ?? version, atMs: call.atMs }, order);
 }
 
 /** Draws the consequences of one change, made or not. */
@@ -35,10 +41,31 @@ async function endOf(
   const version = await versionOf(arbiter, resource);
   if (version !== undefined && version !== before) {
     see(arbiter, call, { change, version });
-    return [{ type: "recordChange", stepId, resource, version, tool: call.tool || "unnamed", token }];
+    return [{ type: "recordChange", stepId, resource, version, tool: toolOf(call), token }];
   }
-  if (version !== undefined && !ending.hasFailed) see(arbiter, call, { change, version });
-  return ending.hasFailed ? releaseUnusedClaim(arbiter, call, change) : [];
+  if (ending.hasFailed) return releaseUnusedClaim(arbiter, call, change);
+  if (version !== undefined) see(arbiter, call, { change, version });
+  else if (isOfApproval(call, change))
+    return [{ type: "recordChange", stepId, resource, version: UNKNOWN_VERSION, tool: toolOf(call), token }];
+  return [];
+}
+
+/** Stands for the version of what nobody can look at, such as a queue. */
+export const UNKNOWN_VERSION = "unknown";
+
+function toolOf({ tool }: CallUnderWay): string {
+  return tool || "unnamed";
+}
+
+/** True where people let the change happen by an answer to a question: they let it happen once, also where nobody can see it. */
+function isOfApproval(
+  { participant: { state, stepId } }: CallUnderWay,
+  { resource, token }: ChangeUnderWay,
+): boolean {
+  const claim = state.claims.get(token);
+  return (
+    claim !== undefined && createApprovalCheck(state)({ stepId, resource, acquiredAtMs: claim.acquiredAtMs })
+  );
 }
 
 /** A claim that nothing was done under keeps nobody out. */
@@ -57,19 +84,35 @@ export async function versionOf({ files }: Arbitration, resource: string): Promi
   return look && "version" in look && look.kind !== "folder" ? look.version : undefined;
 }
 
-/** Notes what a session has seen. Whoever changed a part of an unseen file knows that part alone. */
+/**
+ * Notes what a session has seen. Whoever changed a part of an unseen file knows that part alone, unless it looks at the file in the same
+ * message; and so does who changed a part of what others' changes were merged into.
+ */
 function see(
-  { known: knownVersions, clock }: Arbitration,
-  { participant: { session }, seenOrder }: CallUnderWay,
-  {
-    change: { resource, before, replaces, knownAs },
-    version,
-  }: { readonly change: ChangeUnderWay; readonly version: string },
+  arbiter: Arbitration,
+  call: CallUnderWay,
+  { change, version }: { readonly change: ChangeUnderWay; readonly version: string },
 ): void {
+  const { known: knownVersions, clock, underWay } = arbiter;
+  const { session } = call.participant;
+  const { resource, before, replaces, knownAs } = change;
   const seen = knownVersions.seen(session, resource);
-  const hadSeen = seen !== undefined && (seen.version === before || seen.order > seenOrder);
-  if (replaces || hadSeen)
-    knownVersions.see(session, resource, { version: knownAs ?? version, atMs: clock.now() });
+  const isKnown = seen?.version === before || (!seen?.lacksMerged && hasSeenSince(arbiter, call, resource));
+  if (!replaces && !isKnown) {
+    underWay.noteForLooks(session, change, version);
+    return;
+  }
+  const lacksMerged = knownAs !== undefined && knownAs !== version;
+  knownVersions.see(session, resource, { version: knownAs ?? version, atMs: clock.now(), lacksMerged });
+}
+
+/** True where the session has seen the resource, or written it, since the call was allowed. */
+function hasSeenSince(
+  { known: knownVersions }: Arbitration,
+  { participant: { session }, seenOrder }: CallUnderWay,
+  resource: string,
+): boolean {
+  return (knownVersions.seen(session, resource)?.order ?? 0) > seenOrder;
 }
 
 /** Errors after which a later try may record the change. */

@@ -4,12 +4,14 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
 import { CoordinationError, assertInvariant, readErrorCode } from "../../contracts/errors.ts";
 import { addMs } from "../../contracts/ids.ts";
+import { isFile } from "../../contracts/resource-names.ts";
 import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import { stampHeldFiles } from "./command-changes.ts";
-import { recordChanges } from "./record-changes.ts";
+import { findLastChange } from "./find-opposition.ts";
+import { recordChanges, UNKNOWN_VERSION } from "./record-changes.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { contentOf } from "./assess-call.ts";
 import type { Assessed } from "./assessed-target.ts";
@@ -63,7 +65,7 @@ async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly nu
     mayTouchAnything: call.mayTouchAnything === true,
     ...(call.folder !== undefined && { folder: call.folder }),
     held: await stampHeldFiles(arbiter, participant, call.mayTouchAnything ? call.folder : undefined),
-    seenOrder: arbiter.known.order(),
+    seenOrder: arbiter.known.takeNextOrder(),
     changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index] ?? one.request.token)),
   };
   const ending = arbiter.underWay.begin(underWay);
@@ -76,7 +78,7 @@ function changeOf(
   token: number,
 ): ChangeUnderWay {
   const { resource, held: requesterClaim } = request;
-  const before = look && "version" in look ? look.version : "unknown";
+  const before = look && "version" in look ? look.version : UNKNOWN_VERSION;
   return {
     resource,
     token,
@@ -215,16 +217,18 @@ interface Settling {
   readonly answer: ReviewAnswer;
 }
 
-/** An approved call happens at once, so it is under way from here. */
+/** An approved call happens at once, so it is under way from here. One that was cancelled before happens no more. */
 function settleReview(arbiter: Arbitration, ruled: Ruled, { questions, answer }: Settling): Promise<void> {
-  const { participant, assessed } = ruled;
+  const { participant, assessed, call } = ruled;
   if (answer === "nobody_to_ask") arbiter.unanswerable.add(participant.session);
-  if (answer !== "approved")
+  // Looked at before the turn comes: the host does not wait for it, and the call may be over by then.
+  const isCancelled = answer === "approved" && arbiter.underWay.hasEnded(call.callKey);
+  if (answer !== "approved" || isCancelled)
     return arbiter.inTurn(async () => {
       const closing = [...questions.values()].map((conflictId): Command => ({
         type: "settleReview",
         conflictId,
-        answer,
+        answer: isCancelled ? "withdrawn" : answer,
       }));
       await arbiter.runs.submit(participant.runId, closing);
     });
@@ -234,8 +238,22 @@ function settleReview(arbiter: Arbitration, ruled: Ruled, { questions, answer }:
       const approved = { request, conflictId: questions.get(request.resource) };
       tokens.push(await ruleAgainAfterRace(() => claimNow(arbiter, ruled, approved)));
     }
-    await beginCall(arbiter, ruled, tokens);
+    const present: Assessed[] = [];
+    for (const one of assessed) present.push(await lookAgain(arbiter, one));
+    await beginCall(arbiter, { ...ruled, assessed: present }, tokens);
   });
+}
+
+/**
+ * Looks at a file again, minutes after the ruling: a version that the ledger has by now is not of this call. One that it does not have
+ * may be, because the call may be under way already.
+ */
+async function lookAgain(arbiter: Arbitration, { text: _text, ...one }: Assessed): Promise<Assessed> {
+  const { resource } = one.target;
+  if (!isFile(resource)) return one;
+  const look = await arbiter.files.look(resource);
+  const last = await findLastChange(arbiter, resource);
+  return "version" in look && last?.change.version === look.version ? { ...one, look } : one;
 }
 
 interface Approved {

@@ -27,7 +27,7 @@ export interface CallUnderWay {
   readonly folder?: string;
   /** Files that others held there when it was allowed. Absent: none. */
   readonly held?: readonly HeldFile[];
-  /** The count of versions seen when it was allowed, as `KnownVersions` has it. */
+  /** When it was allowed, in the order of all that is seen, as `KnownVersions` counts. */
   readonly seenOrder: number;
   readonly changes: readonly ChangeUnderWay[];
   /** Resources that it looks at: its session knows them when the call has ended. */
@@ -43,6 +43,8 @@ export interface HeldFile {
 export interface Looked {
   readonly resource: string;
   readonly version: string;
+  /** The version that its session itself made of that one before the call ended. */
+  changedTo?: string;
 }
 
 export interface ChangeUnderWay {
@@ -82,8 +84,12 @@ export interface WritesUnderWay {
   end(call: CallUnderWay): void;
   /** A call of another session that changes the resource, what is above it or what is below it. */
   ofOthers(session: SessionKey, resource: string, now: EpochMs): CallUnderWay | undefined;
-  /** The newest change of the resource by the session itself. */
-  ofOwn(session: SessionKey, resource: string, now: EpochMs): ChangeUnderWay | undefined;
+  /** Lists the changes of the resource by the session itself, the newest last. */
+  listOwn(session: SessionKey, resource: string, now: EpochMs): readonly ChangeUnderWay[];
+  /**
+   * A session changed a part of a version: who looks at that version in the same message sees the change, or what was changed.
+   */
+  noteForLooks(session: SessionKey, change: ChangeUnderWay, version: string): void;
   /** Lists the other sessions whose commands ran at the same time as a call, also where these have ended. */
   listCommandersBeside(call: CallUnderWay): readonly Participant[];
   /** Whether another call than this one is under way under a claim. */
@@ -103,9 +109,7 @@ export function createWritesUnderWay(): WritesUnderWay {
   const missed = createMissedEnds();
   const endedCommands = createEndedCommands();
   const listLiveCalls = (now: EpochMs): CallUnderWay[] =>
-    [...calls.values(), ...takenCalls].filter(
-      (call) => !released.has(call) && now < call.atMs + UNDER_WAY_MS_MAX,
-    );
+    [...calls.values(), ...takenCalls].filter((call) => !released.has(call) && isRecent(call, now));
   const forgetCall = (call: CallUnderWay): void => {
     calls.delete(call.callKey);
     released.delete(call);
@@ -141,30 +145,47 @@ export function createWritesUnderWay(): WritesUnderWay {
     },
     ofOthers: (session, resource, now) =>
       listLiveCalls(now).find((call) => call.participant.session !== session && isChanging(call, resource)),
-    ofOwn: (session, resource, now) => findNewestChange(listLiveCalls(now), session, resource),
+    listOwn: (session, resource, now) => listChanges(listCallsOf(session, listLiveCalls(now)), resource),
+    noteForLooks: (session, change, version) => {
+      showChange(listCallsOf(session, [...calls.values()]), change, version);
+    },
     listCommandersBeside: (call) => endedCommands.listCommandersBeside(call, [...calls.values()]),
     isUsed: (token, except) =>
       [...calls.values(), ...takenCalls].some((call) => call !== except && isClaimUsed(call, token)),
     onFree: waiting.add,
     freed: (tokens) => {
       if (tokens.length === 0) return;
-      const ended = new Set(tokens);
-      for (const call of calls.values())
-        if (call.changes.some(({ token }) => ended.has(token))) released.add(call);
+      for (const call of listCallsUnder([...calls.values()], tokens)) released.add(call);
       waiting.call();
     },
   };
 }
 
-function findNewestChange(
+function isRecent({ atMs }: CallUnderWay, now: EpochMs): boolean {
+  return now < atMs + UNDER_WAY_MS_MAX;
+}
+
+function listCallsUnder(calls: readonly CallUnderWay[], tokens: readonly number[]): CallUnderWay[] {
+  const wanted = new Set(tokens);
+  return calls.filter(({ changes }) => changes.some(({ token }) => wanted.has(token)));
+}
+
+function listChanges(calls: readonly CallUnderWay[], resource: string): ChangeUnderWay[] {
+  return calls.flatMap(({ changes }) => changes).filter((change) => change.resource === resource);
+}
+
+/** Has the looks of calls at what a change began from see what it left. */
+function showChange(
   calls: readonly CallUnderWay[],
-  session: SessionKey,
-  resource: string,
-): ChangeUnderWay | undefined {
-  return calls
-    .filter(({ participant }) => participant.session === session)
-    .flatMap(({ changes }) => changes)
-    .findLast((change) => change.resource === resource);
+  { resource, before }: ChangeUnderWay,
+  version: string,
+): void {
+  for (const look of calls.flatMap(({ looks }) => looks))
+    if (look.resource === resource && look.version === before) look.changedTo = version;
+}
+
+function listCallsOf(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {
+  return calls.filter(({ participant }) => participant.session === session);
 }
 
 /** True when the call changes the resource, what is above it or what is below it. */

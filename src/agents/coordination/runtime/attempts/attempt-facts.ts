@@ -1,6 +1,8 @@
 /** Owns: what is to be known of an attempt before the host's word about it counts. */
 import { stepError, type StepError } from "../../contracts/fact-fields.ts";
+import type { EpochMs } from "../../contracts/ids.ts";
 import type { Observation } from "../../contracts/observation.ts";
+import { isPlanned, mustStop } from "../../dispatch/plan-rules.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, type Stoppable } from "../environment/bounded-answer.ts";
@@ -25,12 +27,41 @@ export async function observeAttempt(
   return filterObservation(attempt, seen);
 }
 
+/**
+ * Finds the run in which a session is told something. The runner of owners knows it: where a crash took the first run, the session is
+ * told in another one. How that run goes and whether it can be stopped, the runner of subagents knows.
+ */
+export async function findTellingRun(
+  waiting: Stoppable & Pick<RuntimeDependencies, "runners">,
+  turn: Attempt,
+): Promise<Attempt | "absent" | "unknown"> {
+  const seen = await observeAttempt(waiting, { runner: waiting.runners.owner, attempt: turn });
+  return "childRunId" in seen ? { ...turn, childRunId: seen.childRunId } : seen.kind;
+}
+
 /** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
-export function explainElsewhere({ settings }: RuntimeDependencies, { phase }: Step): StepError | undefined {
+export function explainElsewhere(
+  { settings }: Pick<RuntimeDependencies, "settings">,
+  { phase }: Step,
+): StepError | undefined {
   const starter = "gateway" in phase ? phase.gateway : undefined;
   if (settings.gateway === undefined || starter === undefined || starter === settings.gateway)
     return undefined;
   return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
+}
+
+/**
+ * True when an attempt is at its deadline or cancelled: whoever stops its agent then records how it ended, with what the agent and
+ * its plans used.
+ */
+export function isBeingStopped(
+  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
+  now: EpochMs,
+): boolean {
+  if ("deadlineAtMs" in step.phase && now >= step.phase.deadlineAtMs) return true;
+  return isPlanned(state)
+    ? mustStop(state, step, now)
+    : (state.cancelledBy ?? step.cancelledBy) !== undefined;
 }
 
 /**

@@ -24,6 +24,35 @@ export interface Outcome {
   readonly contents: readonly ContentInput[];
 }
 
+/** An attempt whose agent has ended. */
+interface EndedAttempt {
+  readonly current: Ended;
+  /** Reads the attempt as the ledger has it now; `undefined` once it is over. */
+  readonly readAttempt: () => Promise<Ended | undefined>;
+}
+
+/**
+ * Returns the outcome of an attempt with the newest report of its agent, which may have come while its end was waited for. The report
+ * counts once it is on disk, because only then its text is there.
+ */
+export async function readNewestOutcome(
+  dependencies: RuntimeDependencies,
+  { current, readAttempt }: EndedAttempt,
+  ending: ChildEnding,
+): Promise<Outcome> {
+  const session = sessionOf(current.step.phase);
+  // Its last words may still be on their way to the disk.
+  if (session) await dependencies.withheld.settled(session);
+  for (let now = (await readAttempt()) ?? current; ;) {
+    const outcome = await outcomeOf(dependencies, now, ending);
+    // Where the report cannot be brought there, the attempt is read without it.
+    if (now.step.report) await dependencies.runs.settled(now.state.coordinationId);
+    const latest = await readAttempt();
+    if (!latest || latest.step.report === now.step.report) return outcome;
+    now = latest;
+  }
+}
+
 type OutcomeDependencies = Pick<RuntimeDependencies, "plans" | "contract" | "refOf" | "content" | "withheld">;
 
 interface About {
@@ -33,7 +62,7 @@ interface About {
 
 export async function outcomeOf(
   dependencies: OutcomeDependencies,
-  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
+  { state, step }: Ended,
   childEnding: ChildEnding,
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };

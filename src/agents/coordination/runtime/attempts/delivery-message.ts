@@ -4,6 +4,7 @@ import type { StepId } from "../../contracts/ids.ts";
 import { computeVerdict } from "../../dispatch/settle-plan.ts";
 import type { PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import type { Step } from "../../ledger/state.ts";
+import { parseTextOutput } from "../../plan/read-outputs.ts";
 import { formatUnmetCriteria } from "../held-results/gave-up.ts";
 import { createReadOn } from "../../results/read-on.ts";
 import { shortenValue, type JsonValue } from "../../results/shorten-json.ts";
@@ -107,7 +108,7 @@ function quotePart(
   const sha256 = phase?.status === "completed" ? (phase.output?.sha256 ?? "") : "";
   const readOn = createReadOn({
     sha256,
-    chars: JSON.stringify(value).length,
+    chars: parseTextOutput(JSON.stringify(value)).length,
     of: { coordinationId, stepId },
   });
   return shortenValue(value, { charsMax: share - countKeyChars(stepId), readOn });

@@ -10,14 +10,15 @@ import { stepError, type StepError } from "../../contracts/fact-fields.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
-import { isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
+import { createFailure, readNewestOutcome, type Outcome } from "./attempt-outcome.ts";
 import { explainElsewhere, hasAsked, isToldToAttempt, observeAttempt } from "./attempt-facts.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import { cancelIfGivenUp, cancelNested, findNestedPlan, readEndAfterPlan } from "./nested-plans.ts";
+import { lendToOpenPlan } from "./lend-to-open-plan.ts";
+import { CANCEL_MS_MAX, cancelIfGivenUp, endNested, readEndAfterPlan } from "./nested-plans.ts";
 import {
   attemptOf,
   readSentMessage,
@@ -141,7 +142,10 @@ interface Begun {
 /** D1: records the dispatch, or finds it recorded. A message that was made of what came to nothing is not sent. */
 async function begin(drive: Drive): Promise<Begun | undefined> {
   const current = await readCurrentAttempt(drive);
-  if (current) return { step: current.step };
+  if (current) {
+    await lendToOpenPlan(drive.dependencies, current);
+    return { step: current.step };
+  }
   const { state, basis } = await drive.dependencies.runs.stateOnBasis(drive.runId);
   const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
   if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
@@ -235,22 +239,15 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
     return;
   }
   const acknowledged: Command = { type: "acknowledgeStep", ...about, ...started.child, via: "runner" };
-  const outcome = started.ending && (await readNewestOutcome(drive, now, started.ending));
+  const outcome = started.ending && (await readOutcome(drive, now, started.ending));
   const submitted = await submit(drive, [acknowledged, ...(outcome?.commands ?? [])], outcome?.contents);
   // D3: what came too late is recorded, too.
   if (submitted.kind === "refused" && outcome) await conclude(drive, outcome);
 }
 
-/** The agent may have reported while its end was waited for: the newest report counts. */
-async function readNewestOutcome(drive: Drive, current: Current, ending: ChildEnding): Promise<Outcome> {
-  // Its last words may still be on their way to the disk.
-  await drive.dependencies.withheld.settled(current.attempt.childSessionKey);
-  for (let now = (await readCurrentAttempt(drive)) ?? current; ;) {
-    const outcome = await outcomeOf(drive.dependencies, now, ending);
-    const latest = await readCurrentAttempt(drive);
-    if (!latest || latest.step.report === now.step.report) return outcome;
-    now = latest;
-  }
+function readOutcome(drive: Drive, current: Current, ending: ChildEnding): Promise<Outcome> {
+  const readAttempt = (): Promise<Current | undefined> => readCurrentAttempt(drive);
+  return readNewestOutcome(drive.dependencies, { current, readAttempt }, ending);
 }
 
 function conclude(drive: Drive, { commands, contents }: Outcome): Promise<Submitted> {
@@ -265,10 +262,7 @@ async function follow(drive: Drive): Promise<void> {
   for (let now = await readCurrentAttempt(drive); now; now = await readCurrentAttempt(drive)) {
     const askedAtMs = dependencies.clock.now();
     const elsewhere = explainElsewhere(dependencies, now.step);
-    if (elsewhere) {
-      await giveUp(drive, now, elsewhere);
-      continue;
-    }
+    if (elsewhere) return giveUp(drive, now, elsewhere);
     await cancelIfGivenUp(dependencies, now);
     const seen = await observeOrWait(drive, now, waitForEnd);
     if (mustStopFollowing(drive, now, seen)) return;
@@ -301,12 +295,10 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
   }
   if (await isWaitingForPeople(drive)) return;
   const submitting = { ...drive, session: now.attempt.childSessionKey };
-  if (seen.outcome !== "completed") await cancelNested(drive.dependencies, submitting);
-  const nested = await findNestedPlan(drive.dependencies, submitting);
   const waiting = { ...drive.dependencies, signal: drive.signal };
-  const ending = nested ? await readEndAfterPlan(waiting, now, { nested, seen }) : seen;
+  const ending = await readEndAfterPlan(waiting, { ...now, submitting }, seen);
   if (ending) {
-    await conclude(drive, await readNewestOutcome(drive, now, ending));
+    await conclude(drive, await readOutcome(drive, now, ending));
     return;
   }
   drive.dependencies.giveBack(drive.runId, drive.stepId);
@@ -329,9 +321,12 @@ async function isWaitingForPeople(drive: Drive): Promise<boolean> {
 /** Records that nobody hears the child any more, with what it and its plans used as far as the ledger says. */
 async function giveUp(drive: Drive, { attempt }: Current, error: StepError): Promise<void> {
   const submitting = { ...drive, session: attempt.childSessionKey };
-  const { usage: nested } = await cancelNested(drive.dependencies, submitting);
+  const waiting = { ...drive.dependencies, signal: drive.signal, waitMs: CANCEL_MS_MAX };
+  const nested = await endNested(waiting, submitting);
+  // The time-out counts what its plans used, or whoever takes the attempt up then.
+  if (drive.signal.aborted) return;
   const agent = await countAgentUse(drive.dependencies, submitting, { kind: "absent" });
-  await conclude(drive, createFailure(drive, error, createUsage(spentFromUsage(nested), agent)));
+  await conclude(drive, createFailure(drive, error, createUsage(nested, agent)));
 }
 
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
@@ -366,12 +361,12 @@ async function timeOut(drive: Drive): Promise<void> {
   const waiting = { ...drive.dependencies, signal };
   const { childSessionKey } = now.attempt;
   const submitting = { ...drive, session: childSessionKey };
-  const { cancelled, seen, nested } = await stopAgent(waiting, { ...now, waitMs: STOP_MS_MAX }, submitting);
+  const agent = { ...now, waitMs: STOP_MS_MAX };
+  const { cancelled, isLost, seen, nested } = await stopAgent(waiting, agent, submitting);
   if (signal.aborted) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.
-  const isStray = isPlanned(now.state) && cancelled === "unreachable";
-  const uses = isStray ? [nested] : [nested, await countAgentUse(drive.dependencies, submitting, seen)];
-  const used = createUsage(...uses);
+  const isStray = isPlanned(now.state) && cancelled === "unreachable" && !isLost;
+  const used = createUsage(nested, ...(isStray ? [] : [await countAgentUse(waiting, submitting, seen)]));
   const commands: Command[] = [{ type: "timeOutStep", stepId, attempt, via: "deadline", ...used }];
   if (isPlanned(now.state) && !isStray)
     commands.push({ type: "stopChild", childSessionKey, outcome: cancelled });
@@ -392,7 +387,7 @@ async function timeOutDelivery(drive: Drive, now: Current): Promise<void> {
   }
   if (seen.kind === "ended") {
     if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
-    await conclude(drive, await readNewestOutcome(drive, now, seen));
+    await conclude(drive, await readOutcome(drive, now, seen));
   } else if (!signal.aborted)
     await submit(drive, [{ type: "timeOutStep", stepId, attempt, via: "deadline" }]);
 }

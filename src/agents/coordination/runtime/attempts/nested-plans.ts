@@ -2,24 +2,31 @@
  * Owns: the plans that the child of a step submitted, one after another. The step goes on as long as one of them runs, they
  * end with the attempt whose child submitted them, and what they used counts for it.
  */
-import type { Usage } from "../../contracts/fact-fields.ts";
-import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
-import type { ChildEnding } from "../../contracts/observation.ts";
+import {
+  addMs,
+  DELIVERY_STEP_ID,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
+import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
 import { isGivenUp } from "../../ledger/given-up.ts";
-import type {
-  Coordination,
-  KnownCoordination,
-  OpenCoordination,
-  PlanProgress,
-  Spent,
-  Step,
-} from "../../ledger/state.ts";
+import type { Coordination, KnownCoordination, OpenCoordination, Spent, Step } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import type { Stoppable } from "../environment/bounded-answer.ts";
+import { waitFor } from "../../std/wait-for.ts";
+import type { Stoppable, Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { observeAttempt } from "./attempt-facts.ts";
+import { findTellingRun, observeAttempt } from "./attempt-facts.ts";
+import { attemptOf } from "./prepare-attempt.ts";
+
+/** An agent, or a plan, that is not stopped by then is out of reach. */
+export const CANCEL_MS_MAX = 30_000;
+/** Between two looks at a plan that is being ended. */
+const LOOK_AGAIN_MS = 1_000;
+/** An attempt has one plan at a time, beside those whose child is still being told how they went. */
+const NESTED_MAX = 20;
 
 export type NestedDependencies = Pick<RuntimeDependencies, "store" | "runs" | "content">;
 
@@ -37,15 +44,15 @@ export interface NestedPlan {
   readonly isOpen: boolean;
   /** Only its delivery is left, and the host has begun, or queued, the turn in which its child is told. */
   readonly isBeingTold: boolean;
-  /** It was ended with the attempt, so that nobody told its child how it went. */
-  readonly isCutOff: boolean;
+  /** The message with its result is in the session of its child. */
+  readonly isTold: boolean;
+  /** The turn in which its child is told, or was told; absent before that. */
+  readonly toldTurn?: Attempt;
   /** The child's first answer when it was told the result. */
   readonly reply?: string;
   /** The sum of what the plans used that the child submitted before. */
   readonly usedBefore: Spent;
   readonly used: Spent;
-  /** The most that it may use by its budget, and what it uses where no budget limits it; what it used where it has ended. */
-  readonly mayUse: Spent;
 }
 
 export async function findNestedPlan(
@@ -54,28 +61,26 @@ export async function findNestedPlan(
 ): Promise<NestedPlan | undefined> {
   const state = await readNestedState(dependencies, submitting);
   if (!state?.plan) return undefined;
-  const deliveryPhase = [...state.steps.values()].find(isDelivery)?.phase;
+  const deliveryPhase = state.steps.get(DELIVERY_STEP_ID)?.phase;
   const output = deliveryPhase?.status === "completed" ? deliveryPhase.output : undefined;
   const text = output && (await dependencies.content.get(output.sha256));
   return {
     coordinationId: state.coordinationId,
     isOpen: state.kind === "open",
-    isBeingTold: deliveryPhase?.status === "running",
-    isCutOff: state.cancelledBy === "parent",
+    ...describeTelling(state),
     usedBefore: spentFromUsage(state.created.parent?.usedBefore),
     used: state.plan.spent,
-    mayUse: computeMostUse(state, state.plan),
     ...(text !== undefined && { reply: readReply(text) }),
   };
 }
 
-function computeMostUse({ kind, created }: KnownCoordination, { spent, allowedFrom }: PlanProgress): Spent {
-  if (kind !== "open") return spent;
-  const { spawns = 0, tokens = 0, costMicroUsd = 0 } = created.plan?.budget ?? {};
+function describeTelling(state: KnownCoordination): Pick<NestedPlan, "isBeingTold" | "isTold" | "toldTurn"> {
+  const toldTurn = findDeliveryTurn(state);
+  const status = state.steps.get(DELIVERY_STEP_ID)?.phase.status;
   return {
-    spawns: Math.max(spent.spawns, allowedFrom.spawns + spawns),
-    tokens: Math.max(spent.tokens, allowedFrom.tokens + tokens),
-    costMicroUsd: Math.max(spent.costMicroUsd, allowedFrom.costMicroUsd + costMicroUsd),
+    isBeingTold: status === "running",
+    isTold: status === "completed",
+    ...(toldTurn && { toldTurn }),
   };
 }
 
@@ -94,30 +99,103 @@ export function withNested(ending: ChildEnding, nested: NestedPlan): ChildEnding
   return { ...ending, usage, ...(reply !== undefined && { reply }) };
 }
 
-/** Returns how an agent ended once it had been told how its plan went: its last words count. `undefined` before that. */
-export async function readEndAfterPlan(
-  waiting: Stoppable,
-  agent: { readonly runner: AgentRunner; readonly attempt: Attempt },
-  { nested, seen }: { readonly nested: NestedPlan; readonly seen: ChildEnding },
-): Promise<ChildEnding | undefined> {
-  if (nested.isOpen && seen.outcome === "completed") return undefined;
-  const last = await observeAttempt(waiting, agent);
-  return last.kind === "ended" ? withNested(last, nested) : undefined;
+/** The agent of an attempt that may have submitted plans. */
+export interface AgentWithPlans {
+  readonly runner: AgentRunner;
+  readonly attempt: Attempt;
+  readonly submitting: SubmittingAttempt;
 }
 
+type EndDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners">;
+type Ended = Observation & { readonly kind: "ended" };
+
 /**
- * Ends the plan that the child of an attempt has open, because the attempt is over and nobody waits for it. Returns what the
- * child's plans used until then.
+ * Returns how an agent ended, with what its plans used. One that completed its turn is not done before it was told how its plan went
+ * and has ended that turn, too: `undefined` until then. Its last words count, and it fails as that turn fails.
  */
+export async function readEndAfterPlan(
+  waiting: EndDependencies,
+  agent: AgentWithPlans,
+  seen: Ended,
+): Promise<ChildEnding | undefined> {
+  const isCompleted = seen.outcome === "completed";
+  if (!isCompleted) await endNested({ ...waiting, waitMs: CANCEL_MS_MAX }, agent.submitting);
+  const nested = await findNestedPlan(waiting, agent.submitting);
+  if (!nested) return seen;
+  // Whoever takes the attempt up waits for the end of the plan, and for what it used.
+  if (nested.isOpen && waiting.signal.aborted) return undefined;
+  const ending = isCompleted ? await readEndOfToldTurn(waiting, agent, nested) : {};
+  if (!ending) return undefined;
+  const last = await observeAttempt(waiting, agent);
+  return last.kind === "ended" ? withNested({ ...last, ...ending }, nested) : undefined;
+}
+
+/** Returns why an agent did not finish with the result of its plan, nothing where it did, and `undefined` while it may be at it. */
+async function readEndOfToldTurn(
+  waiting: EndDependencies,
+  { runner }: AgentWithPlans,
+  { isOpen, isTold, toldTurn }: NestedPlan,
+): Promise<Partial<ChildEnding> | undefined> {
+  if (isOpen) return undefined;
+  const run = toldTurn ? await findTellingRun(waiting, toldTurn) : "absent";
+  if (run === "unknown") return undefined;
+  const seen = run === "absent" ? ABSENT : await observeAttempt(waiting, { runner, attempt: run });
+  switch (seen.kind) {
+    case "running":
+    case "unknown":
+      return undefined;
+    case "ended":
+      return readFailure(seen);
+    case "absent":
+      return isTold ? {} : { outcome: "failed", message: "the agent could not be told how its plan ended" };
+  }
+}
+
+const ABSENT: Observation = { kind: "absent" };
+
+function readFailure({ outcome, message, refusal }: ChildEnding): Partial<ChildEnding> {
+  if (outcome === "completed") return {};
+  return { outcome, ...(message !== undefined && { message }), ...(refusal && { refusal }) };
+}
+
+/** Asks for the end of the plans that the child of an attempt has open, because the attempt is over and nobody waits for them. */
 export async function cancelNested(
   dependencies: NestedDependencies,
   submitting: SubmittingAttempt,
-): Promise<{ readonly usage?: Usage }> {
-  const open = await readNestedState(dependencies, submitting);
-  if (open?.kind === "open")
-    await dependencies.runs.submit(open.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
-  const nested = await findNestedPlan(dependencies, submitting);
-  return nested ? { usage: sumNested(nested) } : {};
+): Promise<void> {
+  for (const { kind, coordinationId } of await listNested(dependencies, submitting))
+    if (kind === "open")
+      await dependencies.runs.submit(coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+}
+
+/**
+ * Ends the plans that the child of an attempt has open, and returns what its plans used: also what their steps used that are stopped
+ * with them, as far as that is known in time.
+ */
+export async function endNested(
+  waiting: NestedDependencies & Waiting,
+  submitting: SubmittingAttempt,
+): Promise<Spent> {
+  const { clock, signal, waitMs } = waiting;
+  await cancelNested(waiting, submitting);
+  const untilMs = addMs(clock.now(), waitMs);
+  while (clock.now() < untilMs && !signal.aborted && (await hasOpenPlan(waiting, submitting)))
+    await waitFor(clock, LOOK_AGAIN_MS, signal);
+  const nested = await findNestedPlan(waiting, submitting);
+  return nested ? sumNested(nested) : spentFromUsage(undefined);
+}
+
+async function hasOpenPlan(
+  dependencies: NestedDependencies,
+  submitting: SubmittingAttempt,
+): Promise<boolean> {
+  return (await listNested(dependencies, submitting)).some(({ kind }) => kind === "open");
+}
+
+/** Returns the turn in which the owner of a plan is told how it went, or was told; `undefined` before that. */
+export function findDeliveryTurn(state: KnownCoordination): Attempt | undefined {
+  const delivery = state.steps.get(DELIVERY_STEP_ID);
+  return delivery && attemptOf(state, delivery);
 }
 
 /**
@@ -125,14 +203,21 @@ export async function cancelNested(
  * beside the next attempt. That attempt ends the newest plan of its agent by itself, but not those before.
  */
 export async function cancelIfGivenUp(
-  { runs }: NestedDependencies,
+  dependencies: NestedDependencies,
   { state, step }: { readonly state: OpenCoordination; readonly step: Step },
 ): Promise<void> {
-  const { parent, ownerSession } = state.created;
-  if (!parent || !isDelivery(step)) return;
+  if (isDelivery(step) && (await isOwnerGivenUp(dependencies, state)))
+    await dependencies.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+}
+
+/** True when the owner of a plan is the agent of an attempt that was given up. */
+export async function isOwnerGivenUp(
+  { runs }: Pick<NestedDependencies, "runs">,
+  { created: { parent, ownerSession } }: OpenCoordination,
+): Promise<boolean> {
+  if (!parent) return false;
   const around = await runs.state(parent.coordinationId);
-  const isVain = around.kind === "open" ? isGivenUp(around, ownerSession) : isEndedPlan(around);
-  if (isVain) await runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+  return around.kind === "open" ? isGivenUp(around, ownerSession) : isEndedPlan(around);
 }
 
 /** A spawn that completed may leave a plan behind; a step of a plan does not complete before its agent was told. */
@@ -141,12 +226,30 @@ function isEndedPlan(around: Coordination): boolean {
 }
 
 async function readNestedState(
-  { store, runs }: NestedDependencies,
-  { runId, stepId, attempt, session }: SubmittingAttempt,
+  dependencies: NestedDependencies,
+  submitting: SubmittingAttempt,
 ): Promise<KnownCoordination | undefined> {
-  const found = await store.find(nameOfNested(runId, stepId));
-  if (!found) return undefined;
-  const state = await runs.state(found.runId);
+  const found = await dependencies.store.find(nameOfNested(submitting.runId, submitting.stepId));
+  return found && readIfSubmittedBy(dependencies, submitting, found.runId);
+}
+
+/** Lists the newest plans that the child of an attempt submitted. */
+export async function listNested(
+  dependencies: NestedDependencies,
+  submitting: SubmittingAttempt,
+): Promise<KnownCoordination[]> {
+  const name = nameOfNested(submitting.runId, submitting.stepId);
+  const runIds = await dependencies.store.holders(name, NESTED_MAX);
+  const states = await Promise.all(runIds.map((runId) => readIfSubmittedBy(dependencies, submitting, runId)));
+  return states.filter((state) => state !== undefined);
+}
+
+async function readIfSubmittedBy(
+  { runs }: NestedDependencies,
+  { attempt, session }: SubmittingAttempt,
+  runId: CoordinationId,
+): Promise<KnownCoordination | undefined> {
+  const state = await runs.state(runId);
   if (state.kind === "unopened" || state.created.ownerSession !== session) return undefined;
   return (state.created.parent?.attempt ?? attempt) === attempt ? state : undefined;
 }

@@ -11,7 +11,13 @@ import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts"
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import { childOf, sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import {
+  childOf,
+  sessionOf,
+  type KnownCoordination,
+  type OpenCoordination,
+  type Step,
+} from "../../ledger/state.ts";
 import { fillInput } from "../../plan/fill-input.ts";
 import { instructionOf } from "../../plan/instruction.ts";
 import { listReferences } from "../../plan/read-bindings.ts";
@@ -219,7 +225,10 @@ export interface AttemptStarts {
 }
 
 /** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */
-export function attemptOf({ coordinationId }: OpenCoordination, { spec, phase }: Step): Attempt | undefined {
+export function attemptOf(
+  { coordinationId }: Pick<KnownCoordination, "coordinationId">,
+  { spec, phase }: Step,
+): Attempt | undefined {
   const childSessionKey = sessionOf(phase);
   if (!childSessionKey || !("dispatchedAtMs" in phase)) return undefined;
   const childRunId = childOf(phase)?.childRunId;

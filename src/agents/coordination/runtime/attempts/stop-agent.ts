@@ -7,44 +7,60 @@ import type { StepId } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import { sumOfStep, type UsageSum } from "../../ledger/bill.ts";
 import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { Coordination, Spent } from "../../ledger/state.ts";
+import type { Coordination, Spent, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, type Stoppable } from "../environment/bounded-answer.ts";
-import { observeAttempt } from "./attempt-facts.ts";
-import { cancelNested, type NestedDependencies, type SubmittingAttempt } from "./nested-plans.ts";
-
-/** An agent that is not stopped by then is out of reach. */
-const CANCEL_MS_MAX = 30_000;
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { explainElsewhere, observeAttempt } from "./attempt-facts.ts";
+import {
+  CANCEL_MS_MAX,
+  cancelNested,
+  endNested,
+  type NestedDependencies,
+  type SubmittingAttempt,
+} from "./nested-plans.ts";
+import { combineCancellations, stopToldTurns } from "./told-turns.ts";
 
 interface AgentToStop {
   readonly runner: AgentRunner;
   readonly attempt: Attempt;
+  /** The step while the attempt is at work; absent for an earlier attempt. */
+  readonly step?: Step;
   /** How long the runner is waited for, at most and without a word 30 s. */
   readonly waitMs?: number;
 }
 
 interface StoppedAgent {
+  /** `unreachable` where the agent may go on, also in a turn in which it is told something. */
   readonly cancelled: Cancellation;
+  /** True where it ran in another gateway, which is gone: nobody can stop it, or ask what it used, any more. */
+  readonly isLost: boolean;
   /** The answer of the runner about the agent after it was stopped. */
   readonly seen: Observation;
   /** The sum of what the plans used that the agent submitted. */
   readonly nested: Spent;
 }
 
-/** Stops the agent and the plans that it submitted, and asks the runner how it ended. */
+/** Stops the agent, the turns in which it is told something and the plans that it submitted, and asks the runner how it ended. */
 export async function stopAgent(
-  dependencies: NestedDependencies & Stoppable,
+  dependencies: NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners" | "settings">,
   agent: AgentToStop,
   submitting: SubmittingAttempt,
 ): Promise<StoppedAgent> {
   await cancelNested(dependencies, submitting);
   const waiting = { ...dependencies, waitMs: agent.waitMs ?? CANCEL_MS_MAX };
+  const isLost = agent.step !== undefined && explainElsewhere(dependencies, agent.step) !== undefined;
+  if (isLost) {
+    const nested = await endNested(waiting, submitting);
+    return { cancelled: "unreachable", isLost, seen: { kind: "unknown" }, nested };
+  }
   const stop = (): Promise<Cancellation> => agent.runner.cancel(agent.attempt);
-  const cancelled = await askWithin<Cancellation>(waiting, stop, "unreachable");
-  // Until then the child could submit another.
-  const { usage } = await cancelNested(dependencies, submitting);
+  const stopped = await askWithin<Cancellation>(waiting, stop, "unreachable");
+  const cancelled = combineCancellations([stopped, await stopToldTurns(waiting, submitting)]);
+  // Until then the child could submit another plan.
+  const nested = await endNested(waiting, submitting);
   const seen = await observeAttempt(dependencies, agent);
-  return { cancelled, seen, nested: spentFromUsage(usage) };
+  return { cancelled, isLost, seen, nested };
 }
 
 /** Returns what the agent of an ended run used, as its runner says. */

@@ -1,6 +1,7 @@
 /** Owns: what a dispatcher remembers between two looks, and the work that its stop waits for. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { LaneSlot } from "../../ports/lane-runner.ts";
+import type { AppendBasis } from "../../ports/run-store.ts";
 import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
 import type { HeldPlace } from "./caps-left.ts";
 
@@ -14,6 +15,14 @@ export interface Driven extends HeldPlace, AttemptStarts {
   isReleased?: boolean;
 }
 
+/** A coordination that is being looked at, and what came up meanwhile. */
+export interface Looking {
+  /** True once something happened that the look may not have seen. */
+  again: boolean;
+  /** The basis of what was decided meanwhile and may not be on disk yet. */
+  decidedOn: AppendBasis | undefined;
+}
+
 /** The memory of one dispatcher between two looks; nothing of it is a fact. */
 export interface DispatcherMemory {
   readonly wakes: Map<CoordinationId, () => void>;
@@ -22,8 +31,7 @@ export interface DispatcherMemory {
   readonly pastTurn: Set<string>;
   /** Attempts under way or waiting for their lane, by the id of their effect. */
   readonly driven: Map<string, Driven>;
-  /** Coordinations being looked at, and whether they are to be looked at again. */
-  readonly looking: Map<CoordinationId, { again: boolean }>;
+  readonly looking: Map<CoordinationId, Looking>;
   /** Coordinations whose steps found a lane full. */
   readonly starved: Set<CoordinationId>;
   /** Looks, sweeps and attempts under way. */

@@ -10,6 +10,7 @@ import { NOTICE_TURN_MS, type NotifyPeople } from "../../dispatch/effects/gate-e
 import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
+import type { AppendBasis } from "../../ports/run-store.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
 import {
   createMemory,
@@ -18,6 +19,7 @@ import {
   trackWork,
   type Driven,
   type DispatcherMemory,
+  type Looking,
 } from "./dispatcher-memory.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
 import { computeAllowance } from "./caps-left.ts";
@@ -25,7 +27,7 @@ import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
 import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
-import { MAKES_DUE, OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
+import { OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
 import {
   awaitStart,
   isDrivenHere,
@@ -51,10 +53,10 @@ export interface Dispatcher {
   /** Looks at the coordination again when its state says so. */
   readonly watch: (state: Coordination) => void;
   /** Looks at a plan at once: something may begin, and its record shares the transaction of what let it begin. */
-  readonly changed: (state: Coordination) => void;
+  readonly decided: (state: Coordination, basis: AppendBasis) => void;
   /** A step's child waits for other work: its place in the lane is free. */
   readonly giveBack: (runId: CoordinationId, stepId: string) => void;
-  /** Looks at a coordination soon, because others appended to it. */
+  /** Looks at a coordination soon, because something was appended to it. */
   readonly lookAt: (runId: CoordinationId) => void;
   /** Goes on with a coordination that another process drove before. It does not throw. */
   readonly adopt: (runId: CoordinationId) => Promise<void>;
@@ -80,8 +82,8 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     if (due !== undefined)
       wakeAt(dispatching, { runId, atMs: laterOf(due, addMs(dependencies.clock.now(), PAUSE_MS_MIN)) });
   };
-  const onChanged = (state: Coordination): void => {
-    if (state.kind !== "unopened" && state.plan) lookSoon(dispatching, state.coordinationId);
+  const onDecided = (state: Coordination, basis: AppendBasis): void => {
+    if (state.kind !== "unopened" && state.plan) lookSoon(dispatching, state.coordinationId, basis);
   };
   const giveBack = (runId: CoordinationId, stepId: string): void => {
     for (const driven of memory.driven.values())
@@ -100,7 +102,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
   const endOfRoom = dependencies.lanes.onRoom(() => lookAtStarved(dispatching));
   return {
     watch,
-    changed: onChanged,
+    decided: onDecided,
     giveBack,
     lookAt: (runId) => {
       lookSoon(dispatching, runId);
@@ -151,20 +153,23 @@ function wakeAt(
   memory.wakes.set(runId, dependencies.clock.wakeAt(atMs, wake));
 }
 
-/** Looks once for all changes that come while another look is under way. */
-function lookSoon(dispatching: Dispatching, runId: CoordinationId): void {
+/** Looks once for all changes that come while another look is under way. With `decidedOn`, they may not be on disk yet. */
+function lookSoon(dispatching: Dispatching, runId: CoordinationId, decidedOn?: AppendBasis): void {
   const { memory } = dispatching;
   if (isStopped(memory)) return;
   const looking = memory.looking.get(runId);
-  if (looking) looking.again = true;
-  else void trackWork(memory, lookUntilQuiet(dispatching, runId));
+  if (!looking) void trackWork(memory, lookUntilQuiet(dispatching, runId));
+  else if (decidedOn) looking.decidedOn = decidedOn;
+  else looking.again = true;
 }
 
+/** Looks until nothing has changed. Events that the ledger did not take are no change: a look would decide the same, and fail again. */
 async function lookUntilQuiet(dispatching: Dispatching, runId: CoordinationId): Promise<void> {
-  const looking = { again: true };
+  const looking: Looking = { again: true, decidedOn: undefined };
   dispatching.memory.looking.set(runId, looking);
-  while (looking.again) {
+  while (looking.again || looking.decidedOn?.isVoid === false) {
     looking.again = false;
+    looking.decidedOn = undefined;
     await look(dispatching, { runId, plan: planDispatch });
   }
   dispatching.memory.looking.delete(runId);
@@ -180,10 +185,11 @@ async function look(
     if (!(await isDrivenHere(dependencies, runId))) return;
     const state = await dependencies.runs.state(runId);
     tellPlan(dependencies, state);
-    const due = plan(state, dependencies.clock.now(), capacityOf(dispatching, runId));
+    const plannedAtMs = dependencies.clock.now();
+    const due = plan(state, plannedAtMs, capacityOf(dispatching, runId));
     const effects = dependencies.homes?.select(state, due) ?? due;
     await Promise.all(effects.map((effect) => act(dispatching, { state, effect })));
-    const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId));
+    const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
     const code = readErrorCode(error);
@@ -241,22 +247,9 @@ async function act(
   }
   const acting = perform(dispatching, { state, effect });
   const { coordinationId } = state;
-  if (OWN_TIME.has(effect.kind))
-    continueBeside(dispatching, coordinationId, lookAfter(dispatching, state, acting));
-  else if (state.plan && TAKES_TIME.has(effect.kind)) continueBeside(dispatching, coordinationId, acting);
-  else await (MAKES_DUE.has(effect.kind) ? lookAfter(dispatching, state, acting) : acting);
-}
-
-/** Looks again after an effect: what it recorded was read while it was under way, and more may follow. */
-async function lookAfter(
-  dispatching: Dispatching,
-  before: OpenCoordination,
-  acting: Promise<void>,
-): Promise<void> {
-  await acting;
-  const { coordinationId } = before;
-  const after = await dispatching.dependencies.runs.state(coordinationId);
-  if (after.nextSequence !== before.nextSequence) lookSoon(dispatching, coordinationId);
+  const isBeside = OWN_TIME.has(effect.kind) || (state.plan !== undefined && TAKES_TIME.has(effect.kind));
+  if (isBeside) continueBeside(dispatching, coordinationId, acting);
+  else await acting;
 }
 
 async function perform(

@@ -14,18 +14,22 @@ interface LookDependencies {
   readonly settings: { readonly sweepMs: number };
 }
 
-/** When to look again: at the state's own deadline; where that has passed, when what it waits for may have changed. */
+/**
+ * Returns when to look again: at the state's next deadline; where that had passed when the last look planned, and was acted on,
+ * when what it waits for may have changed.
+ */
 export function lookAgainAt(
   { turns, clock, settings }: LookDependencies,
   state: Coordination,
+  plannedAtMs: EpochMs,
 ): EpochMs | undefined {
   const due = findNextDeadline(state);
   if (state.kind !== "open" || due === undefined) return undefined;
+  if (due > plannedAtMs) return due;
   const now = clock.now();
-  if (due > now) return due;
   if (state.openSteps.size > 0 || state.plan) {
     const sweepAt = addMs(now, settings.sweepMs);
-    const next = findNextDeadline(state, now);
+    const next = findNextDeadline(state, plannedAtMs);
     return next !== undefined && next < sweepAt ? next : sweepAt;
   }
   const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;

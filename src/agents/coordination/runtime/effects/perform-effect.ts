@@ -29,6 +29,7 @@ import type { OwnerTurns } from "./owner-turns.ts";
 import { cancelNested, type SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
 import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
+import { giveBudgetBack } from "../plans/give-budget-back.ts";
 import type { MergeDependencies } from "../worktrees/merge-worktree.ts";
 
 /** A host that has not answered by then has not answered. */
@@ -80,7 +81,9 @@ export async function performEffect(
   }
   // A plan ends with its work; what else its owner does is no part of it.
   if (!state.plan && !isOwnerQuiet(dependencies, state)) return;
-  await dependencies.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
+  const settled = await dependencies.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
+  if (settled.kind !== "refused" && settled.state.kind !== "unopened")
+    await giveBudgetBack(dependencies, settled.state);
 }
 
 /** Nothing is known of the turns of an owner in another gateway. */

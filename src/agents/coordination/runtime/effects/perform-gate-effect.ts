@@ -1,8 +1,10 @@
 /** Owns: what each effect on held results, questions and tellings does. Every one may be cut off at any line and done again. */
 import { assertNever } from "../../contracts/errors.ts";
-import type { GateEffect } from "../../dispatch/effects/gate-effects.ts";
+import { isAtWorkForHost } from "../../dispatch/effects/followed-steps.ts";
+import type { GateEffect, TellSession } from "../../dispatch/effects/gate-effects.ts";
 import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
-import type { Coordination } from "../../ledger/state.ts";
+import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { notifyPeople } from "../questions/notify-people.ts";
 import { tellSession } from "../questions/tell-session.ts";
@@ -31,6 +33,7 @@ export async function performGateEffect(
     case "notifyPeople":
       return notifyPeople(dependencies, state, effect);
     case "tellSession":
+      if (await isAtWork(dependencies, state, effect)) return;
       return tellSession(dependencies, state, effect);
     case "expireQuestion": {
       const { escalationId } = effect;
@@ -43,4 +46,15 @@ export async function performGateEffect(
     default:
       return assertNever(effect, "effect of a gate");
   }
+}
+
+/** True while the session is at work as a child of another coordination. Every look at this one asks again. */
+async function isAtWork(
+  dependencies: EffectDependencies,
+  { tellings }: OpenCoordination,
+  { tellingId }: TellSession,
+): Promise<boolean> {
+  const telling = tellings.get(tellingId);
+  const found = telling && (await stepOfChild(dependencies, telling.session));
+  return found?.state.kind === "open" && isAtWorkForHost(found.step);
 }

@@ -17,16 +17,11 @@ import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
-import { outcomeOf } from "../attempts/attempt-outcome.ts";
+import { readNewestOutcome } from "../attempts/attempt-outcome.ts";
 import { hasAsked } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
-import {
-  findNestedPlan,
-  withNested,
-  type NestedPlan,
-  type SubmittingAttempt,
-} from "../attempts/nested-plans.ts";
+import { readEndAfterPlan, type AgentWithPlans, type SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
@@ -110,11 +105,14 @@ async function stopStep(
   // A delivery is stopped only where its owner is the agent of a step, whose turns are ours to stop.
   const runner = isDelivery(step) ? dependencies.runners.subagent : chooseRunner(dependencies, step.spec);
   const waiting = { ...dependencies, signal: dependencies.stopping };
-  const agent = { runner, attempt: running };
+  const agent = { runner, attempt: running, step };
   const { cancelled, seen, nested } = await stopAgent(waiting, agent, submitting);
-  if (dependencies.stopping.aborted) return;
+  const isStopping = (): boolean => dependencies.stopping.aborted;
+  if (isStopping()) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
-  if (mayBeDone && (await recordCompletion(dependencies, due, { submitting, seen }))) return;
+  const isRecorded =
+    mayBeDone && (await recordCompletion(dependencies, due, { agent: { ...agent, submitting }, seen }));
+  if (isRecorded || isStopping()) return;
   const error = stepError("child_cancelled", describeCancellation(cancelled));
   const used = createUsage(nested, await countAgentUse(dependencies, submitting, seen));
   const { stepId, attempt } = effect;
@@ -147,29 +145,30 @@ function findAttemptToStop(
 async function recordCompletion(
   dependencies: EffectDependencies,
   stopped: Stopped,
-  { submitting, seen }: { readonly submitting: SubmittingAttempt; readonly seen: Observation },
+  { agent, seen }: { readonly agent: AgentWithPlans; readonly seen: Observation },
 ): Promise<boolean> {
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
-  const reported = await readReportedState(dependencies, stopped);
-  const nested = await findNestedPlan(dependencies, submitting);
-  if (isWaiting(nested) || hasAsked(reported.state, stopped.running)) return false;
-  const ending = nested ? withNested(seen, nested) : seen;
-  const { commands, contents } = await outcomeOf(dependencies, reported, ending);
+  const waiting = { ...dependencies, signal: dependencies.stopping };
+  const ending = await readEndAfterPlan(waiting, agent, seen);
+  if (ending?.outcome !== "completed") return false;
+  const readAttempt = (): Promise<Ended | undefined> => readStoppedAttempt(dependencies, stopped);
+  const { state } = (await readAttempt()) ?? stopped;
+  if (hasAsked(state, stopped.running)) return false;
+  const attempt = { current: stopped, readAttempt };
+  const { commands, contents } = await readNewestOutcome(dependencies, attempt, ending);
   await dependencies.runs.submit(stopped.state.coordinationId, commands, contents);
   return true;
 }
 
-/** True when the child ended its turn to wait for its plan. */
-function isWaiting(nested: NestedPlan | undefined): boolean {
-  return nested !== undefined && (nested.isOpen || nested.isCutOff);
-}
-
-/** The agent may have reported while it was stopped. */
-async function readReportedState(dependencies: EffectDependencies, attempt: Ended): Promise<Ended> {
-  const state = await dependencies.runs.state(attempt.state.coordinationId);
-  if (state.kind !== "open" || !isPlanned(state)) return attempt;
-  const step = state.steps.get(attempt.step.spec.stepId);
-  return step?.phase.attempt === attempt.step.phase.attempt ? { state, step } : attempt;
+/** Reads a stopped attempt as the ledger has it now: its agent may have reported, or asked, while it was stopped. */
+async function readStoppedAttempt(
+  { runs }: EffectDependencies,
+  { state: before, step: { spec, phase } }: Stopped,
+): Promise<Ended | undefined> {
+  const state = await runs.state(before.coordinationId);
+  if (state.kind !== "open" || !isPlanned(state)) return undefined;
+  const step = state.steps.get(spec.stepId);
+  return step?.phase.attempt === phase.attempt ? { state, step } : undefined;
 }
 
 function describeCancellation(cancelled: Cancellation): string {

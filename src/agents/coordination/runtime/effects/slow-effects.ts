@@ -1,4 +1,4 @@
-/** Owns: which effects nothing waits for, and after which something new may be due at once. */
+/** Owns: which effects nothing waits for. */
 import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
 
 /**
@@ -18,6 +18,3 @@ export const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
   ...(["verifyResult", "notifyPeople", "tellSession"] as const),
   ...(["mergeWorktree", "removeWorktree"] as const),
 ]);
-
-/** After these something new may be due at once, as the notice of a question that goes to people now. */
-export const MAKES_DUE: ReadonlySet<Effect["kind"]> = new Set(["expireQuestion", "askHost"]);

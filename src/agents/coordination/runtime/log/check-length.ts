@@ -1,14 +1,14 @@
 /** Owns: whether a log has as many events as the row of its run counts, also while the run grows. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { StoredProblem } from "../../ports/ledger-store.ts";
-import type { StoredRun } from "../../ports/run-store.ts";
+import type { UnprovenRun } from "../../ports/run-store.ts";
 
 interface CountedStore {
   read(
     runId: CoordinationId,
     range: { readonly from: number; readonly limit: number },
   ): Promise<readonly unknown[]>;
-  entry(runId: CoordinationId): Promise<StoredRun<unknown> | undefined>;
+  findUnproven(runId: CoordinationId): Promise<UnprovenRun<unknown> | undefined>;
 }
 
 /**
@@ -19,7 +19,7 @@ interface CountedStore {
  */
 export async function checkLength(
   store: CountedStore,
-  { runId, length }: StoredRun<unknown>,
+  { runId, length }: Pick<UnprovenRun<unknown>, "runId" | "length">,
   found: number,
 ): Promise<StoredProblem[]> {
   if (found < length) {
@@ -27,7 +27,7 @@ export async function checkLength(
     return [{ kind: "event_missing", message, runId, sequence: found }];
   }
   const behind = await store.read(runId, { from: length, limit: 1 });
-  if (behind.length === 0 || (await store.entry(runId))?.length !== length) return [];
+  if (behind.length === 0 || (await store.findUnproven(runId))?.length !== length) return [];
   const message = `the log goes on behind the ${length} events that its run counts`;
   return [{ kind: "event_forged", message, runId, sequence: length }];
 }

@@ -43,10 +43,12 @@ import {
   type KnownCoordination,
 } from "../../ledger/state.ts";
 import { listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
+import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
-import type { LogReader, ReferenceFinder } from "../../ports/ledger-store.ts";
+import type { LedgerStore, LogReader } from "../../ports/ledger-store.ts";
+import { viewPlan, type PlanView } from "./view-plan.ts";
 import { readStoredState } from "./read-state.ts";
 import { viewUsage, type UsageView } from "./usage-view.ts";
 
@@ -81,8 +83,7 @@ export interface CoordinationView {
   readonly gaveUp?: true;
   /** A fork's source, and the first event there that it took nothing from. */
   readonly forkedFrom?: ForkedFrom;
-  /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
-  readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
+  readonly plan?: PlanView;
 }
 
 export type QuestionView = Omit<Escalation, "notified"> & {
@@ -90,6 +91,8 @@ export type QuestionView = Omit<Escalation, "notified"> & {
   readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
   /** The agent's question is kept back as its result is; only operators read it, in the ledger. */
   readonly wordsWithheld?: true;
+  /** It is about a file that a command overwrote while others held it: the write has happened. */
+  readonly overwritten?: true;
 };
 
 /** A result that does not count before it is ruled on. Confidences in basis points. */
@@ -208,17 +211,18 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
     ...(bill.stops.length > 0 && { budgetStops: bill.stops }),
     ...(state.successCriteria && viewCriteria(state.successCriteria)),
     ...viewOrigin(created),
-    ...(created.plan && { plan: viewPlan(created.plan) }),
+    ...viewPlan(state),
   };
 }
 
 /** In a form that JSON can carry. */
-function viewQuestion({ steps }: KnownCoordination, escalation: Escalation): QuestionView {
+function viewQuestion(state: KnownCoordination, escalation: Escalation): QuestionView {
   const { notified, ...question } = escalation;
   return {
     ...question,
     ...(notified && { notified: Object.fromEntries(notified) }),
-    ...(isQuestionWithheld(steps, escalation) && { wordsWithheld: true }),
+    ...(isQuestionWithheld(state.steps, escalation) && { wordsWithheld: true }),
+    ...(isAboutOverwrite(state, escalation) && { overwritten: true }),
   };
 }
 
@@ -237,14 +241,6 @@ function viewOrigin({
     ...(gateway !== undefined && { gateway }),
     ...(policy && { policy }),
   };
-}
-
-function viewPlan({
-  content,
-  steps,
-  deadlineAtMs,
-}: NonNullable<FactPayloads["coordination.created"]["plan"]>): NonNullable<CoordinationView["plan"]> {
-  return { content, steps, ...(deadlineAtMs !== undefined && { deadlineAtMs }) };
 }
 
 function viewStep(coordinationId: CoordinationId, step: Step): StepView {
@@ -369,14 +365,21 @@ function viewTimes(
   };
 }
 
-/** The newest plan that the child of a step submitted; `undefined` where it submitted none. @throws CoordinationError as `readStoredState` */
-export async function readNestedPlan(
-  store: ReferenceFinder & LogReader,
+const NESTED_PLANS_MAX = 100;
+
+/** Reads the newest plans that children of a step submitted, the oldest of them first. @throws CoordinationError as `readStoredState` */
+export async function readNestedPlans(
+  store: Pick<LedgerStore, "holders" | "read">,
   coordinationId: CoordinationId,
   stepId: StepId,
-): Promise<CoordinationView | undefined> {
-  const found = await store.find(nameOfNested(coordinationId, stepId));
-  return found && readCoordination(store, found.runId);
+): Promise<readonly CoordinationView[]> {
+  const runIds = await store.holders(nameOfNested(coordinationId, stepId), NESTED_PLANS_MAX);
+  const plans: CoordinationView[] = [];
+  for (const runId of runIds.toReversed()) {
+    const view = await readCoordination(store, runId);
+    if (view) plans.push(view);
+  }
+  return plans;
 }
 
 /** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `readStoredState` */

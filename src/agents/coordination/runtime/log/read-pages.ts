@@ -1,28 +1,52 @@
 /** Owns: reading logs and listings of any length, a page at a time, so that neither has to fit in memory. */
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import { isCoordinationError } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { ClaimIndex } from "../../ports/claim-index.ts";
-import type { ListQuery, StoredRun } from "../../ports/run-store.ts";
+import type { ListQuery, UnprovenRun } from "../../ports/run-store.ts";
 
 const RUNS_PER_PAGE = 500;
 const EVENTS_PER_PAGE = 1_000;
 const CLAIMS_PER_PAGE = 500;
 
-interface ListedStore<Summary> {
-  list(query: ListQuery): Promise<StoredRun<Summary>[]>;
+interface ListedStore<Run> {
+  list(query: ListQuery): Promise<Run[]>;
 }
 
 /** Yields the runs of a listing, one by one. @throws CoordinationError as `RunStore.list` */
-export async function* listRuns<Summary>(
-  store: ListedStore<Summary>,
+export async function* listRuns<Run extends UnprovenRun<unknown>>(
+  store: ListedStore<Run>,
   query: Omit<ListQuery, "limit" | "after"> = {},
-): AsyncGenerator<StoredRun<Summary>> {
+): AsyncGenerator<Run> {
   let page = await store.list({ ...query, limit: RUNS_PER_PAGE });
   for (;;) {
     yield* page;
     const after = page.at(-1);
     if (!after || page.length < RUNS_PER_PAGE) return;
     page = await store.list({ ...query, limit: RUNS_PER_PAGE, after });
+  }
+}
+
+interface UnprovenStore<Summary> {
+  listUnproven(query: ListQuery): Promise<UnprovenRun<Summary>[]>;
+}
+
+/**
+ * Yields the runs of a ledger that may be damaged, also those whose summary cannot be read. `onDamage` hears why the listing ends
+ * early.
+ *
+ * @throws whatever else `RunStore.listUnproven` throws
+ */
+export async function* listUnprovenRuns<Summary>(
+  store: UnprovenStore<Summary>,
+  order: NonNullable<ListQuery["order"]>,
+  onDamage: (message: string) => void,
+): AsyncGenerator<UnprovenRun<Summary>> {
+  try {
+    yield* listRuns({ list: (query) => store.listUnproven(query) }, { order });
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "LEDGER_CORRUPT") throw error;
+    onDamage(error.message);
   }
 }
 

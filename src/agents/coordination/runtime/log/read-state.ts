@@ -1,5 +1,5 @@
-/** Owns: reading the state of a coordination from its stored log, also from a log that may be damaged, and which errors say so. */
-import { CoordinationError, InvariantViolation, isCoordinationError } from "../../contracts/errors.ts";
+/** Owns: reading the state of a coordination from its stored log, also from a log that may be damaged. */
+import { CoordinationError, InvariantViolation, isLogDamage } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { evolve } from "../../ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../../ledger/state.ts";
@@ -46,11 +46,4 @@ export async function readUnlessDamaged<T>(read: () => Promise<T>): Promise<T | 
     if (isLogDamage(error)) return undefined;
     throw error;
   }
-}
-
-/** True where one log is damaged; a damaged file (`LEDGER_CORRUPT` without a rule that a log broke) is another thing. */
-export function isLogDamage(error: unknown): error is CoordinationError {
-  if (!isCoordinationError(error)) return false;
-  if (error.code === "EVENT_UNREADABLE" || error.code === "INVARIANT_VIOLATED") return true;
-  return isCoordinationError(error.cause) && error.cause.code === "INVARIANT_VIOLATED";
 }

@@ -44,7 +44,7 @@ export interface RunLogDependencies extends HearingDependencies {
   readonly logger: Logger;
   readonly ownRuns?: SigningRuns;
   /** Hears of a new state before it is on disk: what is decided on it joins its transaction, or fails with it. */
-  readonly onDecided?: (state: Coordination) => void;
+  readonly onDecided?: (state: Coordination, basis: AppendBasis) => void;
 }
 
 export type Submitted = Outcome & { readonly state: Coordination };
@@ -141,7 +141,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     const signature = dependencies.ownRuns && signAppend(dependencies.ownRuns, entry.state, batch.commands);
     const appended = append(log, { runId, batch, decided, signature, basis: entry.basis });
     track(entry, { appended, state, contents: batch.contents });
-    dependencies.onDecided?.(state);
+    dependencies.onDecided?.(state, entry.basis);
     await appended;
     return { ...outcome, state };
   };

@@ -3,11 +3,12 @@
  * time, so many deep, only as long as the attempt lasts, and with no more budget than is left around it.
  */
 import { BOUNDS } from "../../contracts/bounds.ts";
+import type { Command } from "../../contracts/commands.ts";
 import type { SpendingLimit } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
-import { isPlanned } from "../../dispatch/plan-rules.ts";
-import { addSpent } from "../../ledger/plan-progress.ts";
+import { computeBudgetLeft, isNothingLeft, isPlanned } from "../../dispatch/plan-rules.ts";
+import { NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
 import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../ledger/state.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
@@ -15,10 +16,11 @@ import { findNestedPlan, sumNested, type NestedDependencies } from "../attempts/
 import { stepOfChild } from "../log/step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
+type Submitter = Parent & { readonly attempt: number };
 
 export type PlanPlace =
   | { readonly kind: "alone" }
-  | { readonly kind: "inside"; readonly parent: Parent; readonly left: SpendingLimit }
+  | { readonly kind: "inside"; readonly parent: Submitter; readonly left: SpendingLimit }
   | { readonly kind: "nowhere"; readonly problem: PlanProblem };
 
 export async function placeOf(dependencies: NestedDependencies, graph: StepGraph): Promise<PlanPlace> {
@@ -30,13 +32,7 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "NESTED_SPAWN",
       "a subagent that was spawned inside of a plan can submit no plan, because its spawn would not wait for it; do the work in this session, or let the step's own agent submit the plan",
     );
-  if (!isAtWork)
-    return step.spec.planned
-      ? createNowhere(
-          "NESTED_LATE",
-          "the step that this session worked on is over; nothing it plans would be heard",
-        )
-      : { kind: "alone" };
+  if (!isAtWork) return step.spec.planned ? createTooLate() : { kind: "alone" };
   const { attempt } = step.phase;
   const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId, attempt };
   if ((await depthOf(dependencies, parent)) >= BOUNDS.planNestingMax)
@@ -44,38 +40,65 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "NESTED_TOO_DEEP",
       `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
     );
-  const usedBefore = await countUsedBefore(dependencies, around, graph);
+  const usedBefore = await countUsedBefore(dependencies, around, graph.ownerSession);
   if (!usedBefore)
     return createNowhere(
       "NESTED_OPEN",
       "another plan of this session still runs; end your turn to be told its result, or cancel it, and submit this one then",
     );
-  const usedBeside = await countUsedBeside(dependencies, around);
-  const left = computeBudgetLeft(state, step, { usedBefore, usedBeside });
-  if (COUNTED.some((name) => (left[name] ?? 1) < 1))
-    return createNowhere(
-      "NESTED_BUDGET",
-      "the budget of the plan around it is used up, or plans of other steps may use the rest; do the work in this session",
-    );
-  return { kind: "inside", parent: usedBefore === NOTHING ? parent : { ...parent, usedBefore }, left };
+  const left = computeBudgetLeft(state, step, usedBefore);
+  if (isNothingLeft(left)) return createNoBudget();
+  return { kind: "inside", parent: usedBefore === NOTHING_SPENT ? parent : { ...parent, usedBefore }, left };
 }
 
-/** A budget within another one: no more than either allows. */
-export function limitBudget(
-  budget: SpendingLimit | undefined,
-  left: SpendingLimit,
-): SpendingLimit | undefined {
-  const cut: SpendingLimit = { ...budget };
-  for (const name of COUNTED) {
-    const most = Math.min(cut[name] ?? Infinity, left[name] ?? Infinity);
-    if (most < Infinity) cut[name] = most;
-  }
-  return Object.keys(cut).length > 0 ? cut : undefined;
+/**
+ * Has the plan around set aside what this one may use, before it is opened: a crash in between leaves a loan that ends with the
+ * attempt. Returns the place with what is left for this plan then.
+ */
+export async function borrowBudget(
+  { runs }: NestedDependencies,
+  { coordinationId: to, budget = {} }: StepGraph,
+  place: PlanPlace,
+): Promise<PlanPlace> {
+  if (place.kind !== "inside") return place;
+  const { coordinationId, stepId, attempt, usedBefore } = place.parent;
+  const around = await runs.state(coordinationId);
+  // The step may be a spawn with no plan around it: then there is no budget.
+  if (around.kind === "unopened" || !around.plan) return place;
+  const lent: Command = {
+    type: "lendBudget",
+    stepId,
+    attempt,
+    to,
+    budget,
+    ...(usedBefore && { usedBefore }),
+  };
+  const submitted = await runs.submit(coordinationId, [lent]);
+  if (submitted.kind === "refused")
+    return submitted.code === "BUDGET_SPENT" ? createNoBudget() : createTooLate();
+  const { state } = submitted;
+  const step = state.kind === "open" && state.steps.get(stepId);
+  return step
+    ? { ...place, left: computeBudgetLeft(state, step, spentFromUsage(usedBefore)) }
+    : createTooLate();
 }
 
-const COUNTED = ["spawns", "tokens", "costMicroUsd"] as const;
+function createNoBudget(): PlanPlace {
+  return createNowhere(
+    "NESTED_BUDGET",
+    "the budget of the plan around it is used up, or plans of other steps may use the rest; do the work in this session",
+  );
+}
 
-function createNowhere(code: PlanProblem["code"], message: string): PlanPlace {
+function createTooLate(): PlanPlace {
+  return createNowhere(
+    "NESTED_LATE",
+    "the step that this session worked on is over; nothing it plans would be heard",
+  );
+}
+
+/** Refuses a plan because of where it would run, in words for a model. */
+export function createNowhere(code: PlanProblem["code"], message: string): PlanPlace {
   return { kind: "nowhere", problem: { path: "ownerSession", code, message } };
 }
 
@@ -118,70 +141,16 @@ async function depthOf({ runs }: NestedDependencies, innermost: Parent): Promise
 }
 
 /**
- * Returns what the plans used that this attempt's child submitted before this one; `undefined` while one of them runs. One whose
- * result the child is being told runs no more. The same plan again is the same submission.
+ * Returns what the plans used that this attempt's child submitted before; `undefined` while one of them runs. One whose result the
+ * child is being told runs no more.
  */
 async function countUsedBefore(
   dependencies: NestedDependencies,
   { state: { coordinationId: runId }, step }: Around,
-  { ownerSession: session, coordinationId }: StepGraph,
+  session: SessionKey,
 ): Promise<Spent | undefined> {
   const { stepId } = step.spec;
   const newest = await findNestedPlan(dependencies, { runId, stepId, attempt: step.phase.attempt, session });
-  if (!newest) return NOTHING;
-  if (newest.coordinationId === coordinationId) return newest.usedBefore;
+  if (!newest) return NOTHING_SPENT;
   return newest.isOpen && !newest.isBeingTold ? undefined : sumNested(newest);
-}
-
-const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
-
-/** Returns what the plans of the other steps at work may use together, and those before them used. */
-async function countUsedBeside(
-  dependencies: NestedDependencies,
-  { state: { coordinationId: runId, created, plan, steps }, step }: Around,
-): Promise<Spent> {
-  let sum = NOTHING;
-  if (!plan || !created.plan?.budget) return sum;
-  for (const stepId of plan.running) {
-    const phase = steps.get(stepId)?.phase;
-    if (!phase || stepId === step.spec.stepId) continue;
-    const { attempt } = phase;
-    const session = sessionOf(phase);
-    const nested = session && (await findNestedPlan(dependencies, { runId, stepId, attempt, session }));
-    if (nested) sum = addSpent(sum, addSpent(nested.usedBefore, nested.mayUse));
-  }
-  return sum;
-}
-
-/** Plans inside that are not booked with the plan around them before the attempts end whose children submitted them. */
-interface Unbooked {
-  readonly usedBefore: Spent;
-  readonly usedBeside: Spent;
-}
-
-/** Returns what the budgets of the step and of its plan leave. */
-function computeBudgetLeft(
-  state: OpenCoordination,
-  { spec, spent = NOTHING }: Step,
-  { usedBefore, usedBeside }: Unbooked,
-): SpendingLimit {
-  const ofStep = leftOf(spec.planned?.budget, addSpent(spent, usedBefore));
-  if (!isPlanned(state)) return ofStep;
-  const used = addSpent(state.plan.spent, addSpent(usedBefore, usedBeside));
-  const { allowedFrom } = state.plan;
-  const sinceAllowed = {
-    spawns: used.spawns - allowedFrom.spawns,
-    tokens: used.tokens - allowedFrom.tokens,
-    costMicroUsd: used.costMicroUsd - allowedFrom.costMicroUsd,
-  };
-  return limitBudget(ofStep, leftOf(state.created.plan?.budget, sinceAllowed)) ?? {};
-}
-
-function leftOf(budget: SpendingLimit | undefined, used: Spent): SpendingLimit {
-  const left: SpendingLimit = {};
-  for (const name of COUNTED) {
-    const limit = budget?.[name];
-    if (limit !== undefined) left[name] = limit - used[name];
-  }
-  return left;
 }

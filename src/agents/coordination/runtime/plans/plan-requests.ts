@@ -4,6 +4,7 @@ import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../..
 import type { ReplayPolicy } from "../../contracts/config/replay-policy.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
+import type { ParentOf } from "../privileges/bounds-of-session.ts";
 
 export interface PlanSubmission {
   /** Not validated yet. */
@@ -13,6 +14,8 @@ export interface PlanSubmission {
   readonly ownerAgent: AgentId;
   /** Which agents the submitter may use; absent: all, because an operator decides. */
   readonly mayRun?: (agent: AgentId) => boolean;
+  /** The host's record of who spawned whom, for a submitter that the ledger does not know; absent: nobody spawned it. */
+  readonly parentOf?: ParentOf;
   /** The W3C trace that the submission is part of; absent: a new one. */
   readonly traceId?: string;
   /** The results of the steps that had completed there are the plan's own (`forkPlan`). No agent can say so. */

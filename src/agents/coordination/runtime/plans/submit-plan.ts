@@ -22,7 +22,10 @@ import { questionPolicyOf } from "../questions/question-policy.ts";
 import { draftAdmission } from "./admit-plan-steps.ts";
 import { explainUnenforceable, privilegeOf } from "../privileges/admitted-privilege.ts";
 import { findBoundsOfSession } from "../privileges/bounds-of-session.ts";
-import { placeOf, limitBudget, type PlanPlace } from "./plan-place.ts";
+import { limitBudget } from "../../dispatch/plan-rules.ts";
+import { borrowBudget, placeOf, type PlanPlace } from "./plan-place.ts";
+import { giveBackIfUnopened } from "./give-budget-back.ts";
+import { limitByOperator } from "./operator-budget.ts";
 import type {
   CoordinationRequest,
   PlanRequests,
@@ -38,11 +41,15 @@ import { checkWorktrees } from "./check-worktrees.ts";
 import { takeReport } from "./take-report.ts";
 
 interface SubmitDependencies extends RuntimeDependencies {
-  /** Opening plans, by the plan that they are inside of. */
+  /** Opening plans: those of a step's agent one after another. */
   readonly openings: TurnsByName;
+  /** Records what sessions used and the ledger does not have yet. */
+  readonly usage: { flush(): Promise<void> };
 }
 
-export function createPlanRequests(base: RuntimeDependencies & ForkDependencies): PlanRequests {
+export function createPlanRequests(
+  base: Omit<SubmitDependencies, "openings"> & ForkDependencies,
+): PlanRequests {
   const dependencies = { ...base, openings: createTurnsByName() };
   return {
     submitPlan: (submission) => submitPlan(dependencies, submission),
@@ -70,14 +77,18 @@ async function submitPlan(base: SubmitDependencies, submission: PlanSubmission):
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
   const decided = await planDecided(dependencies, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
-  const unenforceable = await findUnenforceable(dependencies, checked.plan, graph);
+  const unenforceable = await findUnenforceable(dependencies, submission, checked);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const confidence = takeLowerConfidence(graph.confidence, decided.confidence);
   const around = await stepOfChild(dependencies, graph.ownerSession);
-  // One at a time: the budget that is left depends on which plans are inside already.
-  return dependencies.openings.run(around?.state.coordinationId ?? graph.coordinationId, () =>
-    openPlan(dependencies, { submission, graph, confidence, policy: rules?.policy }),
-  );
+  // The agent of a step has one plan at a time. Those of all children of spawns share the operator's budget.
+  const shared = around?.state.created.budget && around.state.coordinationId;
+  const turn = shared ?? (around ? graph.ownerSession : graph.coordinationId);
+  return dependencies.openings.run(turn, async () => {
+    // The operator's budget is held against what the log says.
+    if (shared) await dependencies.usage.flush();
+    return openPlan(dependencies, { submission, graph, confidence, policy: rules?.policy });
+  });
 }
 
 async function openPlan(
@@ -85,20 +96,32 @@ async function openPlan(
   checked: Omit<Opening, "plan" | "place">,
 ): Promise<PlanSubmitted> {
   const { submission, graph } = checked;
-  const place = await placeOf(dependencies, graph);
-  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const plan = textOf(dependencies, submission);
   const { coordinationId, objective } = graph;
+  const { forkedFrom } = submission;
+  const existing = await dependencies.runs.state(coordinationId);
+  if (existing.kind !== "unopened") return checkIdIsFree(existing, { graph, plan, forkedFrom });
   const aim: ContentInput = { ref: dependencies.refOf(objective), text: objective, keepWhileRunning: true };
   dependencies.plans.remember(plan.ref.sha256, graph);
-  const { forkedFrom } = submission;
   const admission = await draftAdmission(dependencies, { graph, from: 0, forkedFrom });
   const keep = await listKeptContents(dependencies, graph, forkedFrom);
-  const open = draftOpening(dependencies, { ...checked, plan, place });
-  const submitted = await dependencies.runs.submit(coordinationId, [open, admission], [plan, aim], { keep });
-  if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
-  if (place.kind === "inside") dependencies.giveBack(place.parent.coordinationId, place.parent.stepId);
-  return { kind: "accepted", coordinationId, steps: graph.steps.length };
+  const place = await borrowBudget(dependencies, graph, await findPlace(dependencies, graph));
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
+  try {
+    const open = draftOpening(dependencies, { ...checked, plan, place });
+    const submitted = await dependencies.runs.submit(coordinationId, [open, admission], [plan, aim], {
+      keep,
+    });
+    if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
+    if (place.kind === "inside") dependencies.giveBack(place.parent.coordinationId, place.parent.stepId);
+    return { kind: "accepted", coordinationId, steps: graph.steps.length };
+  } finally {
+    if (place.kind === "inside") await giveBackIfUnopened(dependencies, place.parent, coordinationId);
+  }
+}
+
+async function findPlace(dependencies: RuntimeDependencies, graph: StepGraph): Promise<PlanPlace> {
+  return limitByOperator(dependencies, await placeOf(dependencies, graph));
 }
 
 /** The pack that holds for the session which the plan says that it is of; without one, the plan is refused later. */
@@ -141,36 +164,34 @@ async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission
   const { graph } = checked;
   const unplaced = await checkWorktrees(dependencies, checked.plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
-  const unenforceable = await findUnenforceable(dependencies, checked.plan, graph);
+  const unenforceable = await findUnenforceable(dependencies, submission, checked);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
-  const place = await placeOf(dependencies, graph);
-  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const { coordinationId, steps } = graph;
-  const state = await dependencies.runs.state(coordinationId);
-  return state.kind === "unopened"
-    ? { kind: "accepted", coordinationId, steps: steps.length }
-    : checkIdIsFree(state, {
-        graph,
-        plan: textOf(dependencies, submission),
-        forkedFrom: submission.forkedFrom,
-      });
+  const existing = await dependencies.runs.state(coordinationId);
+  const plan = textOf(dependencies, submission);
+  if (existing.kind !== "unopened")
+    return checkIdIsFree(existing, { graph, plan, forkedFrom: submission.forkedFrom });
+  const place = await findPlace(dependencies, graph);
+  return place.kind === "nowhere"
+    ? { kind: "refused", problems: [place.problem] }
+    : { kind: "accepted", coordinationId, steps: steps.length };
 }
 
 /** Finds steps whose agents' calls cannot be seen, although what they may do is narrowed here or above. */
 async function findUnenforceable(
   dependencies: RuntimeDependencies,
-  { steps: written }: CoordinationPlan,
-  { ownerSession, steps }: StepGraph,
+  { parentOf = () => undefined }: PlanSubmission,
+  { plan, graph: { ownerSession, steps } }: { readonly plan: CoordinationPlan; readonly graph: StepGraph },
 ): Promise<PlanProblem[]> {
   const unseen = steps.filter(({ agent }) => dependencies.runnerOf(agent) === "acp_stdio");
   if (unseen.length === 0) return [];
-  const { bounds } = await findBoundsOfSession(dependencies, ownerSession, () => undefined);
+  const { bounds } = await findBoundsOfSession(dependencies, ownerSession, parentOf);
   return unseen
     .flatMap(({ stepId, agent: agentId, privilege: askedPrivilege }): PlanProblem[] => {
       const isHeld =
         bounds.length > 0 || privilegeOf(dependencies.privileges, { agentId, askedPrivilege }) !== undefined;
       const message = explainUnenforceable({ agentId, runner: dependencies.runnerOf(agentId) }, isHeld);
-      const index = written.findIndex((step) => step.stepId === stepId);
+      const index = plan.steps.findIndex((step) => step.stepId === stepId);
       return message === undefined
         ? []
         : [createProblem(`steps[${index}].agent`, "PRIVILEGE_UNENFORCEABLE", message)];

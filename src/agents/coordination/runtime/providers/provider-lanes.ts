@@ -178,6 +178,7 @@ function takeTurn(providers: Providers, session: SessionKey, firstProvider = "")
     const giveUp = (): void => {
       entry.turns.splice(entry.turns.indexOf(turn), 1);
       release(providers, entry, turn);
+      giveTurns(providers, entry);
     };
     const cancel = clock.wakeAt(addMs(clock.now(), rules.callDelayMs), giveUp);
     entry.turns.push(turn);
@@ -195,7 +196,7 @@ function release({ clock }: Providers, entry: Entry, turn: Turn): void {
   turn.goOn();
 }
 
-/** Lets calls go on for whom it is time (W3), and wakes for the next one. Steps may begin that waited for the calls to thin out. */
+/** Lets calls go on for whom it is time (W3), and wakes for the next one. Steps may begin that waited for that, or for the opening. */
 function giveTurns(providers: Providers, entry: Entry): void {
   const { clock } = providers;
   const now = clock.now();
@@ -208,8 +209,11 @@ function giveTurns(providers: Providers, entry: Entry): void {
     nextAtMs = findNextTime(entry, now);
   }
   entry.cancelWake();
-  if (entry.turns.length > 0 || now < entry.lane.closedUntilMs)
-    entry.cancelWake = clock.wakeAt(nextAtMs, () => giveTurns(providers, entry));
+  const { closedUntilMs } = entry.lane;
+  // A step needs the provider to be open, and no place among its calls.
+  const isClosed = now < closedUntilMs;
+  if (isClosed || entry.turns.length > 0)
+    entry.cancelWake = clock.wakeAt(isClosed ? closedUntilMs : nextAtMs, () => giveTurns(providers, entry));
   providers.version += 1;
   for (const listener of providers.listeners) listener();
 }

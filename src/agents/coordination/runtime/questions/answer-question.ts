@@ -39,7 +39,7 @@ import { listPlanOwners } from "./plan-owners.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
 import { awaitAnswer, findQuestion } from "./await-answer.ts";
-import { findTextProblem } from "./text-problem.ts";
+import { readAnswerText, type GivenText, type ReadText } from "./text-problem.ts";
 
 export interface QuestionDependencies extends RuntimeDependencies {
   readonly newCoordinationId: () => CoordinationId;
@@ -145,7 +145,11 @@ async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow)
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   const closed = findQuestion(submitted.state, escalationId)?.closed;
-  return { kind: "accepted", questionId, resolution: closed?.resolution ?? "answered" };
+  return { kind: "accepted", questionId, resolution: closed?.resolution ?? "answered", ...nameOption(text) };
+}
+
+function nameOption({ option }: { readonly option?: string }): { readonly option?: string } {
+  return option === undefined ? {} : { option };
 }
 
 interface AskedNow {
@@ -167,18 +171,11 @@ function refuseClosedQuestion(
 }
 
 type AnswerText =
-  | { readonly kind: "text"; readonly content?: ContentInput }
+  | { readonly kind: "text"; readonly content?: ContentInput; readonly option?: string }
   | (QuestionAnswered & { readonly kind: "refused" });
 
 /** Returns the content of an answer. One that replaces a result must meet the contract of its step. */
-async function contentOf(
-  dependencies: QuestionDependencies,
-  pending: {
-    readonly state: OpenCoordination;
-    readonly question: Escalation;
-    readonly request: AnswerRequest;
-  },
-): Promise<AnswerText> {
+async function contentOf(dependencies: QuestionDependencies, pending: AskedNow): Promise<AnswerText> {
   const { text, answer: kind } = pending.request;
   if (text === undefined) return { kind: "text" };
   if (text.length > BOUNDS.answerCharsMax || text.trim() === "")
@@ -187,16 +184,29 @@ async function contentOf(
       code: "TEXT_TOO_LONG",
       reason: `an answer has 1 to ${BOUNDS.answerCharsMax} characters`,
     };
+  const read: ReadText =
+    kind === "answer" ? await readAnswerText(dependencies, createGivenText(pending, text)) : { text };
+  if ("problem" in read) return refuseText(read.problem);
+  // Only a result has outputs: an agent is told the answer of people as they wrote it.
+  if (!isAboutResult(pending.question)) {
+    const { text: words, option } = read;
+    const content = contentFromOutputs(dependencies, { text: words });
+    return { kind: "text", content, ...(option !== undefined && { option }) };
+  }
   const outputs = parseOutputsOrWrap(text);
-  const problem =
-    (kind === "answer" ? await findTextProblem(dependencies, describeReadable(pending), text) : undefined) ??
-    (isAboutResult(pending.question) ? await findContractProblem(dependencies, pending, outputs) : undefined);
-  if (problem) return { kind: "refused", code: "ANSWER_REFUSED", reason: problem };
-  return { kind: "text", content: contentFromOutputs(dependencies, outputs) };
+  const problem = await findContractProblem(dependencies, pending, outputs);
+  return problem === undefined
+    ? { kind: "text", content: contentFromOutputs(dependencies, outputs) }
+    : refuseText(problem);
 }
 
-function describeReadable({ state, question }: AskedNow) {
-  return { question, isWithheld: isQuestionWithheld(state.steps, question) };
+function refuseText(reason: string): AnswerText {
+  return { kind: "refused", code: "ANSWER_REFUSED", reason };
+}
+
+function createGivenText({ state, question, request }: AskedNow, text: string): GivenText {
+  const isWithheld = isQuestionWithheld(state.steps, question);
+  return { question, text, isWithheld, isByChat: request.through === "chat" };
 }
 
 function parseOutputsOrWrap(text: string): JsonObject {

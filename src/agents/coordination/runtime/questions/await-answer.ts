@@ -44,7 +44,8 @@ export async function awaitAnswer(
       { type: "recordTelling", tellingId, delivery: "delivered" },
     ]);
     dependencies.watch(submitted.state);
-    const isTold = submitted.kind === "replay";
+    // Nobody is told of a question that was withdrawn, so that nobody was told of it before.
+    const isTold = submitted.kind === "replay" && resolution !== "cancelled";
     return {
       kind: "closed",
       resolution,

@@ -1,66 +1,103 @@
 /**
  * Owns: the turn in which the agent of a running step goes on with the answer to its question. The step is done with what the agent
- * says then, so the turn belongs to its attempt: the attempt fails as the turn fails, and the turn is stopped where the attempt is
- * over.
+ * says then, so the turn belongs to its attempt: where the turn fails, or there will be none, the attempt fails once the agent has
+ * ended its own turn, and where the attempt is over the turn is stopped.
  */
-import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
-import type { ChildEnding } from "../../contracts/observation.ts";
+import { addMs, type CoordinationId, type SessionKey } from "../../contracts/ids.ts";
+import type { Cancellation, ChildEnding, Observation } from "../../contracts/observation.ts";
 import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
-import { observeAttempt } from "../attempts/attempt-facts.ts";
+import { isBeingStopped, observeAttempt } from "../attempts/attempt-facts.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
-import { cancelNested, findNestedPlan, withNested } from "../attempts/nested-plans.ts";
+import { CANCEL_MS_MAX } from "../attempts/nested-plans.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
+import { createUsage, readSpent, stopAgent } from "../attempts/stop-agent.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 const LOOK_AGAIN_MS = 1_000;
-/** An agent that is not stopped by then is out of reach. */
-const CANCEL_MS_MAX = 30_000;
+/** So long a turn is told to stop that is out of reach. The host may not know of it for the first minute. */
+const STOP_MS_MAX = 90_000;
 
 export interface TurnDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
 }
 
-/**
- * Resolves when the turn has ended, its attempt is over or the process stops. For a session that works on no step of ours that is at
- * once.
- */
+/** The turn with the answer to an agent, or why there will be none. */
+export type AnsweredTurn =
+  | { readonly kind: "turn"; readonly turn: Attempt }
+  | { readonly kind: "none"; readonly session: SessionKey; readonly why: string };
+
+interface FollowedTelling {
+  readonly runId: CoordinationId;
+  readonly tellingId: string;
+}
+
+/** Resolves when the turn has ended, its attempt is over or the process stops. */
 export async function followAnsweredTurn(
   dependencies: TurnDependencies,
-  runId: CoordinationId,
-  turn: Attempt,
+  telling: FollowedTelling,
+  answered: AnsweredTurn,
 ): Promise<void> {
-  const { runs, runners, clock, stopping } = dependencies;
-  const waiting = { ...dependencies, signal: stopping };
-  const isStopping = (): boolean => stopping.aborted;
-  if (!findAsker(await runs.state(runId), turn.childSessionKey)) return;
+  const { runs, clock, stopping } = dependencies;
+  const session = answered.kind === "turn" ? answered.turn.childSessionKey : answered.session;
   for (;;) {
-    const seen = await observeAttempt(waiting, { runner: runners.subagent, attempt: turn });
-    if (isStopping() || seen.kind === "absent") return;
-    if (seen.kind === "ended") return recordFailure(dependencies, { runId, turn }, seen);
-    await waitFor(clock, LOOK_AGAIN_MS, stopping);
-    if (isStopping()) return;
-    if (findAsker(await runs.state(runId), turn.childSessionKey)) continue;
+    const seen = await observeTurn(dependencies, answered);
+    const asker = findAsker(await runs.state(telling.runId), session);
+    if (stopping.aborted || seen.kind === "absent") return;
     // Its agent must not go on beside the next attempt.
-    await askWithin(
-      { ...waiting, waitMs: CANCEL_MS_MAX },
-      () => runners.subagent.cancel(turn),
-      "unreachable",
-    );
-    return;
+    if (!asker) return answered.kind === "turn" ? stopTurn(dependencies, answered.turn) : undefined;
+    if (seen.kind === "ended" && (await settleEndedTurn(dependencies, { ...telling, asker }, seen))) return;
+    await waitFor(clock, LOOK_AGAIN_MS, stopping);
   }
 }
 
-interface Asker {
+/** Settles what follows from the end of the turn. Returns false while that is open. */
+async function settleEndedTurn(
+  dependencies: TurnDependencies,
+  { tellingId, asker }: FollowedTelling & { readonly asker: Asker },
+  seen: ChildEnding,
+): Promise<boolean> {
+  // Its agent may have asked for the answer meanwhile.
+  if (seen.outcome === "completed" || !asker.state.tellings.has(tellingId)) return true;
+  // Whoever stops the attempt records how it ended.
+  return !isBeingStopped(asker, dependencies.clock.now()) && recordFailure(dependencies, asker, seen);
+}
+
+/** Asks how the turn stands. One that will never be is taken for one that failed. */
+async function observeTurn(dependencies: TurnDependencies, answered: AnsweredTurn): Promise<Turn> {
+  if (answered.kind === "none") {
+    const message = `the agent could not be told the answer to its question: ${answered.why}`;
+    return { kind: "ended", outcome: "failed", message };
+  }
+  const waiting = { ...dependencies, signal: dependencies.stopping };
+  return observeAttempt(waiting, { runner: dependencies.runners.subagent, attempt: answered.turn });
+}
+
+type Turn = Exclude<Observation, { kind: "ended" }> | ({ readonly kind: "ended" } & ChildEnding);
+
+/** Stops the turn. One that is out of reach is told to stop again. */
+async function stopTurn(dependencies: TurnDependencies, turn: Attempt): Promise<void> {
+  const { runners, clock, stopping, logger } = dependencies;
+  const stop = (): Promise<Cancellation> => runners.subagent.cancel(turn);
+  const untilMs = addMs(clock.now(), STOP_MS_MAX);
+  while (clock.now() < untilMs && !stopping.aborted) {
+    const waiting = { ...dependencies, waitMs: CANCEL_MS_MAX, signal: stopping };
+    if ((await askWithin<Cancellation>(waiting, stop, "unreachable")) !== "unreachable") return;
+    await waitFor(clock, LOOK_AGAIN_MS, stopping);
+  }
+  logger.warn({ session: turn.childSessionKey }, "could not stop the turn with the answer to an agent");
+}
+
+export interface Asker {
   readonly state: OpenCoordination;
   readonly step: Step;
   readonly attempt: Attempt;
 }
 
 /** Finds the step that a session works on, and that we follow to its end. */
-function findAsker(state: Coordination, session: SessionKey): Asker | undefined {
+export function findAsker(state: Coordination, session: SessionKey): Asker | undefined {
   if (state.kind !== "open") return undefined;
   const stepId = state.children.get(session);
   const step = stepId === undefined ? undefined : state.steps.get(stepId);
@@ -69,38 +106,28 @@ function findAsker(state: Coordination, session: SessionKey): Asker | undefined 
   return attempt?.childSessionKey === session ? { state, step, attempt } : undefined;
 }
 
-interface FollowedTurn {
-  readonly runId: CoordinationId;
-  readonly turn: Attempt;
-}
-
-/** Records that the attempt failed with the turn. Where the turn completed, whoever drives the attempt reads its words. */
+/**
+ * Records that the attempt failed with the turn, once the agent's own turn has ended and all that it left at work is stopped. Returns
+ * false before that: an agent at work may go on without the answer.
+ */
 async function recordFailure(
-  dependencies: TurnDependencies,
-  { runId, turn }: FollowedTurn,
-  ended: ChildEnding,
-): Promise<void> {
-  const asker = findAsker(await dependencies.runs.state(runId), turn.childSessionKey);
-  if (!asker || ended.outcome === "completed") return;
-  const { state, step } = asker;
-  const ending = await addUsage(dependencies, asker, ended);
-  const { commands } = await outcomeOf(dependencies, { state, step }, ending);
-  await dependencies.runs.submit(runId, commands);
-}
-
-/** Returns the ending with the usage of the whole attempt, its plans included, which are over with it. */
-async function addUsage(
   dependencies: TurnDependencies,
   { state, step, attempt }: Asker,
   ended: ChildEnding,
-): Promise<ChildEnding> {
+): Promise<boolean> {
+  const { runs, runners, stopping } = dependencies;
   const { coordinationId: runId } = state;
+  const waiting = { ...dependencies, signal: stopping };
+  const agent = { runner: runners.subagent, attempt };
+  if ((await observeAttempt(waiting, agent)).kind !== "ended") return false;
   const { stepId } = step.spec;
   const submitting = { runId, stepId, attempt: step.phase.attempt, session: attempt.childSessionKey };
-  await cancelNested(dependencies, submitting);
-  const nested = await findNestedPlan(dependencies, submitting);
-  const waiting = { ...dependencies, signal: dependencies.stopping };
-  const whole = await observeAttempt(waiting, { runner: dependencies.runners.subagent, attempt });
-  const ending = whole.kind === "ended" && whole.usage ? { ...ended, usage: whole.usage } : ended;
-  return nested ? withNested(ending, nested) : ending;
+  const { seen, nested } = await stopAgent(waiting, agent, submitting);
+  if (stopping.aborted) return true;
+  // The host does not say yet what the agent used.
+  if (seen.kind !== "ended") return false;
+  const ending = { ...ended, ...createUsage(readSpent(seen), nested) };
+  const { commands } = await outcomeOf(dependencies, { state, step }, ending);
+  await runs.submit(runId, commands);
+  return true;
 }

@@ -2,6 +2,8 @@
  * Owns: telling people of an open question through a channel, and recording what became of that. After a crash the same notice may
  * go out again under the same id; one that was given up is not tried again, and the log shows it.
  */
+import { isOpenedIn, type OwnerPlace } from "../../contracts/coordination-summary.ts";
+import type { Channel } from "../../contracts/escalation.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { listAnswers } from "../../escalation/rule-on-answer.ts";
 import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
@@ -10,7 +12,11 @@ import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { isAboutResult } from "../../ledger/evolve-questions.ts";
+import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
+import { listDifferences } from "../../ledger/step-notes.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
+import { listOwnersAround } from "./plan-owners.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
@@ -33,13 +39,19 @@ export async function notifyPeople(
   if (!due) return;
   const question = await questionOf(dependencies, due.state, due.escalation);
   const noticeId = `${question.questionId}:${notice}`;
-  const to = dependencies.channelOf(channel);
-  const outcome = await notifyChannel(dependencies, to, {
+  const chat = await findChat(dependencies, due.state.created);
+  const away = findGatewayAway(dependencies, channel, chat);
+  const message: ChannelNotice = {
     noticeId,
     question,
+    chatSession: chat.ownerSession,
     notice,
     signal: dependencies.stopping,
-  });
+  };
+  const outcome =
+    away === undefined
+      ? await notifyChannel(dependencies, dependencies.channelOf(channel), message)
+      : createFailedNotice(`the session that people talk to is in gateway ${away}`);
   if (dependencies.stopping.aborted) return;
   if (outcome.kind === "failed")
     dependencies.logger.warn(
@@ -59,13 +71,34 @@ export async function notifyPeople(
   dependencies.watch(submitted.state);
 }
 
+/** Finds the session that people talk to, with its gateway. A subagent has no chat, and may be at work. */
+async function findChat({ store }: NotifyDependencies, owner: OwnerPlace): Promise<OwnerPlace> {
+  const owners = await listOwnersAround(store, owner.ownerSession);
+  return owners.at(-1) ?? owner;
+}
+
+/** The channels that tell people in a session of this gateway. */
+const OF_SESSION: ReadonlySet<Channel> = new Set(["chat", "host"]);
+
+/** Finds the gateway in which the channel would have to tell people. A session here has at most the key in common with theirs. */
+function findGatewayAway(
+  { settings }: NotifyDependencies,
+  channel: Channel,
+  chat: OwnerPlace,
+): string | undefined {
+  return OF_SESSION.has(channel) && !isOpenedIn(chat, settings.gateway) ? chat.gateway : undefined;
+}
+
+function createFailedNotice(message: string): NoticeOutcome {
+  return { kind: "failed", tries: 1, message };
+}
+
 /** A channel that throws, or that says nothing until the question is over, has told nobody. */
 function notifyChannel(
   dependencies: NotifyDependencies,
   to: HumanChannel | undefined,
   notice: ChannelNotice,
 ): Promise<NoticeOutcome> {
-  const createFailedNotice = (message: string): NoticeOutcome => ({ kind: "failed", tries: 1, message });
   if (!to) return Promise.resolve(createFailedNotice("there is no such channel"));
   const waitMs = Math.max(1, notice.question.deadlineAtMs - dependencies.clock.now());
   const waiting = { ...dependencies, waitMs, signal: dependencies.stopping };
@@ -74,7 +107,7 @@ function notifyChannel(
 
 export async function questionOf(
   dependencies: ContentSource,
-  { coordinationId, created, steps }: OpenCoordination,
+  { coordinationId, created, steps, conflicts }: OpenCoordination,
   escalation: Escalation,
 ): Promise<Question> {
   const {
@@ -88,6 +121,8 @@ export async function questionOf(
     confidence,
   } = escalation;
   const questionId = questionIdOf(coordinationId, escalationId);
+  const about = titleOf(escalation, isAboutOverwrite({ conflicts }, escalation));
+  const title = isAlsoMismatch(steps, escalation) ? `${about} Its agent did not run as it was asked.` : about;
   return {
     questionId,
     coordinationId,
@@ -100,8 +135,8 @@ export async function questionOf(
     ...(stepId && { stepId }),
     ...(askedBy && { askedBy }),
     ...(isQuestionWithheld(steps, escalation)
-      ? { title: `${titleOf(escalation)} ${describeWithheld(questionId)}` }
-      : { title: titleOf(escalation), ...(await readShownWords(dependencies, escalation)) }),
+      ? { title: `${title} ${describeWithheld(questionId)}` }
+      : { title, ...(await readShownWords(dependencies, escalation)) }),
     answers: listAnswers(escalation),
     ...(confidence && {
       confidence: {
@@ -123,17 +158,23 @@ async function readShownWords(
   };
 }
 
+/** True for a question about the result of an agent that did not run as it was asked, where it is asked for another reason. */
+function isAlsoMismatch(steps: OpenCoordination["steps"], escalation: Escalation): boolean {
+  const { cause, stepId } = escalation;
+  const step = stepId === undefined || cause === "mismatch" ? undefined : steps.get(stepId);
+  return step !== undefined && isAboutResult(escalation) && listDifferences(step).length > 0;
+}
+
 /** The question can be answered by whoever reads it in the ledger. */
 function describeWithheld(questionId: string): string {
   return `Its words are withheld until its result is let through; an operator reads them with: openclaw coordination questions show ${questionId}`;
 }
 
-/** One sentence, free of content. */
-export function titleOf({
-  cause,
-  stepId,
-  confidence,
-}: Pick<Escalation, "cause" | "stepId" | "confidence">): string {
+/** One sentence, free of content. `isOverwrite`: the write that it is about has happened. */
+export function titleOf(
+  { cause, stepId, confidence }: Pick<Escalation, "cause" | "stepId" | "confidence">,
+  isOverwrite = false,
+): string {
   const subject = stepId === undefined ? "the coordination" : `step ${quoteUnlessPlain(stepId)}`;
   switch (cause) {
     case "confidence":
@@ -149,7 +190,9 @@ export function titleOf({
     case "mismatch":
       return `The agent of ${subject} did not run as it was asked. Let its result count?`;
     case "conflict":
-      return `A write of ${subject} is contested. Let it happen?`;
+      return isOverwrite
+        ? `A command of ${subject} has overwritten a file that somebody else holds. Give the file to ${subject}?`
+        : `A write of ${subject} is contested. Let it happen?`;
     case "retries_exhausted":
       return `The last attempt at ${subject} failed. Try once more?`;
     case "deadline":

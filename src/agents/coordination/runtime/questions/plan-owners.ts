@@ -1,6 +1,8 @@
-/** Owns: whose plans a question belongs to. */
-import type { SessionKey } from "../../contracts/ids.ts";
+/** Owns: whose plans a question belongs to, and for whom in the end its agents work. */
+import type { OwnerPlace } from "../../contracts/coordination-summary.ts";
+import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
+import { nameOfChild } from "../../ledger/summary.ts";
 import type { RunLog } from "../log/run-log.ts";
 
 /** Lists the sessions whose plans they are: that of the coordination, and those around it. */
@@ -15,6 +17,32 @@ export async function listPlanOwners(
     owners.push(ownerSession);
     if (!parent) break;
     state = await runs.state(parent.coordinationId);
+  }
+  return owners;
+}
+
+/** As of `LedgerStore`. Whose a coordination is stands in its summary, which is there for a damaged log, too. */
+export interface OwnerReads {
+  holders(name: string, limit: number): Promise<readonly CoordinationId[]>;
+  findUnproven(coordinationId: CoordinationId): Promise<{ readonly summary?: OwnerPlace } | undefined>;
+}
+
+/**
+ * Lists the owners around a session: whose child it is, whose child that one is, and so on, as far as their spawns are recorded; none
+ * where nobody spawned it.
+ */
+export async function listOwnersAround(reads: OwnerReads, session: SessionKey): Promise<OwnerPlace[]> {
+  const owners: OwnerPlace[] = [];
+  const passed = new Set<SessionKey>();
+  let child = session;
+  // A host may use a key again, so that a session seems to be its own parent.
+  while (!passed.has(child)) {
+    passed.add(child);
+    const [runId] = await reads.holders(nameOfChild(child), 1);
+    const owner = runId && (await reads.findUnproven(runId))?.summary;
+    if (!owner) break;
+    if (!passed.has(owner.ownerSession)) owners.push(owner);
+    child = owner.ownerSession;
   }
   return owners;
 }

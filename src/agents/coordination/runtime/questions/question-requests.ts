@@ -35,6 +35,8 @@ export type QuestionAnswered =
       readonly kind: "accepted";
       readonly questionId: string;
       readonly resolution: FactPayloads["escalation.closed"]["resolution"];
+      /** The option that was chosen, where the question offers some. */
+      readonly option?: string;
     }
   | {
       readonly kind: "refused";

@@ -4,16 +4,25 @@
  * D1 that it is to be told follows from the log; that it was told is recorded after it. D2 telling again under the same key is one
  * turn. A telling that is not certain is `unknown`, and is not repeated.
  */
-import { addMs, type CoordinationId, type IdempotencyKey } from "../../contracts/ids.ts";
+import { addMs, type CoordinationId, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
-import type { Observation, ObservedChild } from "../../contracts/observation.ts";
+import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import { isGivenUp } from "../../ledger/given-up.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Attempt, Order, Start } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
+import { explainElsewhere, isBeingStopped } from "../attempts/attempt-facts.ts";
+import { isOwnerGivenUp } from "../attempts/nested-plans.ts";
+import { createTellingKey, TELLING_KEY_END } from "../attempts/told-turns.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import { followAnsweredTurn, type TurnDependencies } from "./follow-answered-turn.ts";
+import {
+  findAsker,
+  followAnsweredTurn,
+  type AnsweredTurn,
+  type Asker,
+  type TurnDependencies,
+} from "./follow-answered-turn.ts";
 import { formatTelling } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
@@ -37,12 +46,12 @@ export async function tellSession(
   });
   if (!due || dependencies.isTold(coordinationId, tellingId)) return;
   const { of: subject, session } = due.telling;
-  // The attempt is over and its agent was stopped: an answer would wake it beside the next attempt.
-  const isInVain = subject.kind === "answer" && isGivenUp(due.state, session);
-  const { delivery, turn } = isInVain
+  const asker = subject.kind === "answer" ? findAsker(due.state, session) : undefined;
+  const { delivery, answered } = (await isInVain(dependencies, due))
     ? NOT_DELIVERED
-    : await deliverTelling(dependencies, due.state, due.telling);
-  if (turn && subject.kind === "answer") await followAnsweredTurn(dependencies, coordinationId, turn);
+    : await deliverTelling(dependencies, due, asker);
+  if (answered && asker)
+    await followAnsweredTurn(dependencies, { runId: coordinationId, tellingId }, answered);
   if (dependencies.stopping.aborted || !delivery) return;
   const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "recordTelling", tellingId, delivery },
@@ -50,44 +59,116 @@ export async function tellSession(
   dependencies.watch(submitted.state);
 }
 
+interface Due {
+  readonly state: OpenCoordination;
+  readonly telling: Telling;
+}
+
 interface Delivered {
   /** Absent where the process stops before it is known. */
   readonly delivery?: FactPayloads["session.told"]["delivery"];
-  /** The turn in which the session reads it. */
-  readonly turn?: Attempt;
+  /** The turn in which the session reads it, or why there will be none. */
+  readonly answered?: AnsweredTurn;
 }
 
 const NOT_DELIVERED: Delivered = { delivery: "not_delivered" };
-const UNKNOWN: Delivered = { delivery: "unknown" };
+
+function createNotDelivered(session: SessionKey, why: string): Delivered {
+  return { delivery: "not_delivered", answered: { kind: "none", session, why } };
+}
 
 async function deliverTelling(
   dependencies: TellDependencies,
-  state: OpenCoordination,
-  telling: Telling,
+  due: Due,
+  asker: Asker | undefined,
 ): Promise<Delivered> {
-  const order = await orderFor(dependencies, state, telling);
+  const { clock, stopping, runners } = dependencies;
+  const isStopping = (): boolean => stopping.aborted;
+  const order = await orderFor(dependencies, due.state, due.telling);
   // A process that was down for long has not tried yet; the key makes all tries one turn (D2).
-  const untilMs = addMs(dependencies.clock.now(), TELL_MS);
-  for (let started = await start(dependencies, order); started.kind !== "refused";) {
-    const seen = await answer<Observation>(dependencies, () => dependencies.runners.owner.observe(order), {
+  const untilMs = addMs(clock.now(), TELL_MS);
+  let started = isAboutToStop(dependencies, asker) ? UNASKED : await start(dependencies, order);
+  for (;;) {
+    if (isStopping()) return {};
+    if (started.kind === "refused") return createNotDelivered(order.childSessionKey, started.message);
+    const seen = await answer<Observation>(dependencies, () => runners.owner.observe(order), {
       kind: "unknown",
     });
-    if (seen.kind === "ended") return seen.outcome === "completed" ? createDelivered(order, seen) : UNKNOWN;
-    if (dependencies.clock.now() >= untilMs) return seen.kind === "absent" ? NOT_DELIVERED : UNKNOWN;
-    await waitFor(dependencies.clock, AGAIN_MS, dependencies.stopping);
-    if (dependencies.stopping.aborted) return {};
+    if (seen.kind === "ended" || (await isWaitOver(dependencies, due, { asker, seen, untilMs })))
+      return describeDelivery(order, seen);
+    await waitFor(clock, AGAIN_MS, stopping);
     // D2: what the host surely has no record of is started again under its key.
-    if (seen.kind === "absent") started = await start(dependencies, order);
+    if (seen.kind === "absent" && (await canStartAgain(dependencies, due, asker)))
+      started = await start(dependencies, order);
   }
-  return dependencies.stopping.aborted ? {} : NOT_DELIVERED;
 }
 
-function createDelivered(
-  { idempotencyKey, agentId, childSessionKey, dispatchedAtMs }: Order,
-  { childRunId }: ObservedChild,
-): Delivered {
-  const turn = { idempotencyKey, agentId, childSessionKey, dispatchedAtMs, childRunId };
-  return { delivery: "delivered", turn };
+async function canStartAgain(
+  dependencies: TellDependencies,
+  due: Due,
+  asker: Asker | undefined,
+): Promise<boolean> {
+  if (dependencies.stopping.aborted || isAboutToStop(dependencies, asker)) return false;
+  return !(await isInVain(dependencies, due));
+}
+
+/**
+ * True when whoever is to hear it is stopped, or lives in a gateway that is gone: it would wake the agent beside the next attempt, or
+ * a session that has nothing but the key in common with it.
+ */
+async function isInVain(
+  dependencies: TellDependencies,
+  { state: { coordinationId }, telling: { of: subject, session } }: Due,
+): Promise<boolean> {
+  const state = await dependencies.runs.state(coordinationId);
+  if (state.kind !== "open" || isGivenUp(state, session)) return true;
+  if (session === state.created.ownerSession)
+    return state.cancelledBy === "parent" || isOwnerGivenUp(dependencies, state);
+  const stepId = state.children.get(session);
+  const step = stepId === undefined ? undefined : state.steps.get(stepId);
+  if (!step) return false;
+  // The attempt of an agent that asked is not done before it is known what became of an earlier try.
+  const canStop = subject.kind !== "answer" && step.phase.status === "running";
+  const isToStop = canStop && isBeingStopped({ state, step }, dependencies.clock.now());
+  return isToStop || explainElsewhere(dependencies, step) !== undefined;
+}
+
+/** An earlier process may have asked the host for the turn. */
+const UNASKED: Start = { kind: "unknown", message: "the host was not asked" };
+
+/** True when the attempt of an agent that asked is about to end: an answer would wake the agent beside the next attempt. */
+function isAboutToStop({ clock }: TellDependencies, asker: Asker | undefined): boolean {
+  return asker !== undefined && isBeingStopped(asker, clock.now());
+}
+
+interface Wait {
+  readonly asker: Asker | undefined;
+  readonly seen: Observation;
+  readonly untilMs: EpochMs;
+}
+
+/** True when a telling is waited for no longer. An agent that asked is not done without the answer, so its attempt says how long. */
+async function isWaitOver(
+  dependencies: TellDependencies,
+  due: Due,
+  { asker, seen, untilMs }: Wait,
+): Promise<boolean> {
+  const { runs, clock } = dependencies;
+  const isLate = clock.now() >= untilMs;
+  if (!asker) return isLate || (seen.kind === "absent" && (await isInVain(dependencies, due)));
+  const current = findAsker(await runs.state(due.state.coordinationId), due.telling.session);
+  if (!current) return true;
+  return seen.kind === "absent" && (isLate || isAboutToStop(dependencies, current));
+}
+
+function describeDelivery(order: Order, seen: Observation): Delivered {
+  const { idempotencyKey, agentId, childSessionKey, dispatchedAtMs } = order;
+  if (seen.kind === "absent")
+    return createNotDelivered(childSessionKey, "the host began no turn with it in time");
+  const childRunId = seen.kind === "unknown" ? {} : { childRunId: seen.childRunId };
+  const turn: Attempt = { idempotencyKey, agentId, childSessionKey, dispatchedAtMs, ...childRunId };
+  const isTold = seen.kind === "ended" && seen.outcome === "completed";
+  return { delivery: isTold ? "delivered" : "unknown", answered: { kind: "turn", turn } };
 }
 
 function start(dependencies: TellDependencies, order: Order): Promise<Start> {
@@ -101,16 +182,9 @@ function answer<T>(dependencies: TellDependencies, ask: () => Promise<T>, otherw
   return askWithin({ ...dependencies, waitMs: ANSWER_MS_MAX, signal: dependencies.stopping }, ask, otherwise);
 }
 
-/** The same telling has the same key, also after a restart. */
-export function createTellingKey(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
-  return `${coordinationId}:${tellingId}${TOLD}` as IdempotencyKey;
-}
-
-const TOLD = ":told";
-
 /** True when a run of the host is one of ours that told a session something. */
 export function isTellingKey(runId: string): boolean {
-  return runId.endsWith(TOLD);
+  return runId.endsWith(TELLING_KEY_END);
 }
 
 async function orderFor(

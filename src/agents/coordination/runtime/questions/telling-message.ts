@@ -2,6 +2,7 @@
 import { assertNever } from "../../contracts/errors.ts";
 import { formatTimestamp } from "../../contracts/ids.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "../../ledger/state.ts";
+import { parseTextOutput } from "../../plan/read-outputs.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { createReadOn } from "../../results/read-on.ts";
@@ -9,8 +10,6 @@ import { shortenText } from "../../results/shorten-text.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { readQuestion } from "./question-text.ts";
-import { isRecord } from "../../std/is-record.ts";
-import { parseJsonOrNothing } from "../../std/parse-json.ts";
 
 interface TellingDependencies extends ContentSource {
   readonly settings: { readonly parentCharsMax: number };
@@ -90,14 +89,6 @@ async function readReleasedText(
   const { sha256 } = phase.output;
   const output = await content.get(sha256);
   return output === undefined ? undefined : { words: parseTextOutput(output), sha256 };
-}
-
-/** A text that people gave is kept as outputs of one field. */
-export function parseTextOutput(json: string): string {
-  const outputs = parseJsonOrNothing(json);
-  if (!isRecord(outputs)) return json;
-  const { text, ...rest } = outputs;
-  return typeof text === "string" && Object.keys(rest).length === 0 ? text : json;
 }
 
 /** Formats what a parent is asked by its child. The child's words are quoted, or withheld as its result is. */

@@ -2,8 +2,10 @@
  * Owns: texts that a question does not take for an answer in words: a bare yes or no where people approve or deny, and anything
  * but the offered answers where there are some. Whoever wrote "no" must not have approved.
  */
+import { canBeNumbered } from "../../contracts/escalation.ts";
 import type { Escalation } from "../../ledger/state.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
+import { findOption } from "./chosen-option.ts";
 import { removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
 
@@ -18,30 +20,47 @@ const RULINGS: ReadonlyMap<string, "approve" | "deny" | undefined> = new Map([
   ["null", undefined],
 ]);
 
-/** Returns one sentence for whoever answered; `undefined` where the text is an answer, or its question is closed anyway. */
-export async function findTextProblem(
-  dependencies: ContentSource,
-  { question, isWithheld }: { readonly question: Escalation; readonly isWithheld: boolean },
-  text: string,
-): Promise<string | undefined> {
-  if (question.closed) return undefined;
-  const options = (await readQuestion(dependencies, question))?.options ?? [];
-  if (options.length > 0) return findOptionProblem(options, text, isWithheld);
-  return question.answers?.includes("approve") ? findRulingProblem(text) : undefined;
+/** A text as it is given to a question. */
+export interface GivenText {
+  readonly question: Escalation;
+  readonly text: string;
+  readonly isWithheld: boolean;
+  /** Whether it came by a chat, which shows options with their numbers. */
+  readonly isByChat: boolean;
 }
 
-function findOptionProblem(
+/** The text that counts, and the option where it is one; or one sentence for whoever answered. */
+export type ReadText = { readonly text: string; readonly option?: string } | { readonly problem: string };
+
+/** Reads the text of an answer. A question that is closed anyway takes every text. */
+export async function readAnswerText(dependencies: ContentSource, submitted: GivenText): Promise<ReadText> {
+  const { question, text } = submitted;
+  if (question.closed) return { text };
+  const options = (await readQuestion(dependencies, question))?.options ?? [];
+  if (options.length > 0) return chooseOption(options, submitted);
+  const problem = question.answers?.includes("approve") ? findRulingProblem(text) : undefined;
+  return problem === undefined ? { text } : { problem };
+}
+
+function chooseOption(
   options: readonly string[],
-  text: string,
-  isWithheld: boolean,
-): string | undefined {
-  const answer = text.trim();
-  // People are shown an option without what cannot be seen.
-  if (options.some((option) => option === text || removeUnseen(option).trim() === answer)) return undefined;
+  { text, isWithheld, isByChat }: Omit<GivenText, "question">,
+): ReadText {
+  const isShownInChat = isByChat && !isWithheld;
+  const option = findOption(options, text, { isShownInChat });
+  if (option !== undefined) return { text: option, option };
   if (isWithheld)
-    return "the question takes exactly one of its options, which are withheld: an operator reads them with `questions show`; deny it where none of them is right";
-  const offered = options.map((option) => JSON.stringify(removeUnseen(option))).join(", ");
-  return `the question takes exactly one of ${offered}, spelt so; deny it where none of them is right`;
+    return {
+      problem:
+        "the question takes exactly one of its options, which are withheld: an operator reads them with `questions show`; deny it where none of them is right",
+    };
+  const offered = options.map((each) => JSON.stringify(removeUnseen(each))).join(", ");
+  return {
+    problem:
+      isShownInChat && canBeNumbered(options)
+        ? `the question takes one of its options, or the number of one (1 to ${options.length}): ${offered}; deny it where none of them is right`
+        : `the question takes exactly one of ${offered}, spelt so; deny it where none of them is right`,
+  };
 }
 
 function findRulingProblem(text: string): string | undefined {

@@ -32,6 +32,8 @@ export interface UsagePlace {
   readonly coordinationId: CoordinationId;
   readonly stepId: StepId;
   readonly agentId: AgentId;
+  /** The child's coordination has ended: one that the child opens in this run is where it belongs. */
+  readonly isLate?: true;
 }
 
 /** Usage of one run up to now. */
@@ -137,6 +139,20 @@ function addToRun(run: RunCount, usage: CallUsage): void {
 }
 
 const NANO_PER_MICRO = 1_000;
+
+/** Takes from a run what the ledger has of it: that stays where it is, and the run goes on at another place. */
+export function forgetRecorded(run: RunCount): void {
+  const { recorded } = run;
+  if (!recorded) return;
+  run.calls -= recorded.calls;
+  run.inputTokens -= recorded.inputTokens;
+  run.outputTokens -= recorded.outputTokens;
+  run.cacheReadTokens -= recorded.cacheReadTokens;
+  run.cacheWriteTokens -= recorded.cacheWriteTokens;
+  // The sums of the ledger are rounded.
+  run.costNanoUsd = Math.max(0, run.costNanoUsd - recorded.costMicroUsd * NANO_PER_MICRO);
+  delete run.recorded;
+}
 
 /** Returns what a run used, as the ledger has it. */
 export function sumRun(run: RunCount): UsageTotals {

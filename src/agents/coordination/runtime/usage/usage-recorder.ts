@@ -21,7 +21,7 @@ import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { RunLog } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
-import { sumRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-book.ts";
+import { forgetRecorded, sumRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-book.ts";
 
 /** From a call to its record, and how much longer with each record of the same run. */
 const RECORD_MS = 5_000;
@@ -140,25 +140,40 @@ async function recordRun(dependencies: UsageRecorderDependencies, run: RunCount)
   run.records += 1;
 }
 
-/** Finds the coordination of a run once: what it uses stays there, whatever the session does later. */
+/**
+ * Finds the coordination of a run once: what it uses stays there, whatever the session does later. Only a child whose coordination
+ * has ended may open another one in the run.
+ */
 async function placeRun(
   dependencies: UsageRecorderDependencies,
   run: RunCount,
 ): Promise<UsagePlace | undefined> {
-  const place = run.place ?? (await findPlace(dependencies, run));
-  if (place) run.place = place;
+  const { place: before } = run;
+  if (before && !before.isLate) return before;
+  const place = await findPlace(dependencies, run);
+  if (!place) return undefined;
+  if (before && before.coordinationId !== place.coordinationId) forgetRecorded(run);
+  run.place = place;
   return place;
 }
 
 async function findPlace(
+  dependencies: UsageRecorderDependencies,
+  run: RunCount,
+): Promise<UsagePlace | undefined> {
+  const child = await stepOfChild(dependencies, run.session);
+  const isAtWork = child?.state.kind === "open";
+  const ofOwner = isAtWork ? undefined : await findPlaceOfOwner(dependencies, run);
+  if (ofOwner || !child) return ofOwner;
+  const { stepId, agentId } = child.step.spec;
+  const place: UsagePlace = { coordinationId: child.state.coordinationId, stepId, agentId };
+  return isAtWork ? place : { ...place, isLate: true };
+}
+
+async function findPlaceOfOwner(
   { store, runs, settings: { gateway } }: UsageRecorderDependencies,
   { session, traceId, runId }: RunCount,
 ): Promise<UsagePlace | undefined> {
-  const child = await stepOfChild({ store, runs }, session);
-  if (child) {
-    const { stepId, agentId } = child.step.spec;
-    return { coordinationId: child.state.coordinationId, stepId, agentId };
-  }
   const found = await store.find(formatTraceName({ session, gateway }, traceId ?? runId));
   const state = found && (await runs.state(found.runId));
   if (!state || state.kind === "unopened") return undefined;

@@ -24,6 +24,7 @@ import type {
   Caller,
   HostRefusal,
   OpenInterrupt,
+  QuestionPlace,
   ResolvedInterrupt,
   RunSnapshot,
 } from "./records/workflow-host.ts";
@@ -67,6 +68,7 @@ export function createCoordinationRuns(dependencies: CoordinationRunsDependencie
         const hasEnded = entry.summary.status !== "running";
         return createDone(await readEventPage(dependencies.store, { ...entry, hasEnded }, range));
       }),
+    length: async (runId) => (await dependencies.store.entry(runId as CoordinationId))?.length,
     ancestry: (caller, runId) =>
       withOwnRun(caller, runId, ({ payload: { parent } }) => {
         const hostId = dependencies.hostId();
@@ -74,9 +76,14 @@ export function createCoordinationRuns(dependencies: CoordinationRunsDependencie
         return Promise.resolve(createDone({ runId, hostId, parent: above ?? null }));
       }),
     cancel: (caller, runId) => withOwnRun(caller, runId, async ({ runId: id }) => cancel(dependencies, id)),
-    resolve: (caller, runId, nodeId, value) =>
+    question: (caller, runId, question) =>
+      withOwnRun(caller, runId, async ({ runId: id }) => {
+        const found = findQuestion(await dependencies.coordinator.view(id), question);
+        return found.kind === "refused" ? found : createDone(interruptOf(id, found.value));
+      }),
+    resolve: (caller, runId, question, value) =>
       withOwnRun(caller, runId, async ({ runId: id }) =>
-        resolve(dependencies, { caller, runId: id, nodeId, value }),
+        resolve(dependencies, { ...question, caller, runId: id, value }),
       ),
   };
 }
@@ -111,7 +118,7 @@ async function readSnapshot(
     runOrchestrator: { agentId: `agent:${ownerAgent}` },
     nodeStates: Object.fromEntries(view.steps.map((step) => [step.stepId, formatNodeState(step)])),
     ...(parent && { parentRunId: parent.coordinationId, parentNodeId: parent.stepId }),
-    ...(question && { interrupt: interruptOf(view, question) }),
+    ...(question && { interrupt: interruptOf(runId, question) }),
     eventLogSchemaVersion: 1,
   });
 }
@@ -145,8 +152,20 @@ function nodeOf({ stepId }: QuestionView): string {
   return stepId ?? ORCHESTRATOR;
 }
 
-function interruptOf({ coordinationId }: CoordinationView, question: QuestionView): OpenInterrupt {
-  const { escalationId, kind, deadlineAtMs } = question;
+function findQuestion(
+  view: CoordinationView | undefined,
+  { nodeId, interruptId }: QuestionPlace,
+): Answered<QuestionView> {
+  const isOfNode = (question: QuestionView): boolean => nodeOf(question) === nodeId;
+  if (!view?.escalations.some(isOfNode)) return refuseUnaskedNode(nodeId);
+  const found = openQuestions(view).find(
+    (question) => isOfNode(question) && (interruptId ?? question.escalationId) === question.escalationId,
+  );
+  return found ? createDone(found) : refuseSettledQuestion(nodeId);
+}
+
+function interruptOf(coordinationId: CoordinationId, question: QuestionView): OpenInterrupt {
+  const { escalationId, kind, askedAtMs, deadlineAtMs } = question;
   return {
     interruptId: escalationId,
     runId: coordinationId,
@@ -154,6 +173,7 @@ function interruptOf({ coordinationId }: CoordinationView, question: QuestionVie
     kind,
     key: escalationId,
     data: questionOf(question),
+    askedAt: formatTimestamp(askedAtMs),
     expiresAt: formatTimestamp(deadlineAtMs),
   };
 }
@@ -178,23 +198,20 @@ async function cancel({ coordinator }: CoordinationRunsDependencies, coordinatio
   return createDone({ runId: coordinationId, status: "cancelling" as const });
 }
 
-interface Resolving {
+interface Resolving extends QuestionPlace {
   readonly caller: Caller;
   readonly runId: CoordinationId;
-  readonly nodeId: string;
   readonly value: unknown;
 }
 
 async function resolve(
   { coordinator }: CoordinationRunsDependencies,
-  { caller, runId, nodeId, value }: Resolving,
+  resolving: Resolving,
 ): Promise<Answered<ResolvedInterrupt>> {
-  const view = await coordinator.view(runId);
-  const questions = view?.escalations.filter((question) => nodeOf(question) === nodeId) ?? [];
-  const [question] = view ? openQuestions(view).filter((each) => nodeOf(each) === nodeId) : [];
-  if (questions.length === 0) return refuseUnaskedNode(nodeId);
-  if (!question) return refuseSettledQuestion(nodeId);
-  const { escalationId, kind } = question;
+  const { caller, runId, nodeId, value } = resolving;
+  const found = findQuestion(await coordinator.view(runId), resolving);
+  if (found.kind === "refused") return found;
+  const { escalationId, kind } = found.value;
   const answer = answerToQuestion({ kind, escalationId }, value);
   if ("refused" in answer) return refuse("validation_error", answer.refused);
   const answered = await coordinator.answer({

@@ -7,7 +7,7 @@ import { createRun, refusalOf, refuse } from "./driving/create-run.ts";
 import { forkRun } from "./requests/fork-run.ts";
 import type { Hosting } from "./requests/hosting.ts";
 import { createHosting } from "./requests/create-hosting.ts";
-import { answer, inspectToken, resolveToken } from "./requests/interrupts.ts";
+import { answer, findOpenQuestion, inspectToken, resolveToken } from "./requests/interrupts.ts";
 import { acceptedOf, readAncestry, readEvents, readSnapshot } from "./requests/read-runs.ts";
 import { createRecovery, type Recovery } from "./driving/recover-runs.ts";
 import { registerWorkflow } from "./requests/register-workflow.ts";
@@ -80,8 +80,10 @@ export function createWorkflowHost(dependencies: WorkflowHostDependencies): Work
     cancel: (caller, runId, { reason }) => cancel(hosting, caller, { runId, reason }),
     pause: (caller, runId, request) => pause(hosting, caller, runId, request),
     resume: (caller, runId) => resume(hosting, caller, runId),
-    resolve: ({ tenant, principal }, runId, nodeId, value) =>
-      answer(interrupts, { runId: runId as CoordinationId, nodeId, value, by: principal, tenant }),
+    question: ({ tenant }, runId, question) =>
+      findOpenQuestion(interrupts, { ...question, runId: runId as CoordinationId, tenant }),
+    resolve: ({ tenant, principal }, runId, question, value) =>
+      answer(interrupts, { ...question, runId: runId as CoordinationId, value, by: principal, tenant }),
     inspectToken: (token) => inspectToken(interrupts, token),
     resolveToken: (token, value) => resolveToken(interrupts, token, value),
     ancestry: (caller, runId) => readAncestry(hosting, caller, runId),

@@ -5,15 +5,17 @@
  */
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
+import type { WorkflowSummary } from "../../contracts/workflows/workflow-summary.ts";
 import type { StoredProblem } from "../../ports/ledger-store.ts";
-import type { WorkflowEntry, WorkflowStore } from "../../ports/workflow-store.ts";
+import type { UnprovenRun } from "../../ports/run-store.ts";
+import type { WorkflowStore } from "../../ports/workflow-store.ts";
 import { beginWorkflow, evolveWorkflow } from "../../workflow/state/evolve-workflow.ts";
 import { summarizeRun } from "../../workflow/state/run-view.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 import { isSameValue } from "../../workflow/state/values.ts";
 import { describeError } from "../../std/describe-error.ts";
 import { checkLength } from "../log/check-length.ts";
-import { listRuns, readLog } from "../log/read-pages.ts";
+import { listUnprovenRuns, readLog } from "../log/read-pages.ts";
 
 const PROBLEMS_MAX = 200;
 
@@ -21,11 +23,12 @@ export interface RunsVerification {
   readonly workflowRuns: number;
   readonly events: number;
   readonly problems: readonly StoredProblem[];
-  /** The verification stopped at so many problems; there may be more. */
+  /** The verification stopped before its end; there may be more problems. */
   readonly isCut?: true;
 }
 
-type Store = Pick<WorkflowStore, "list" | "read" | "entry" | "pruned">;
+type Store = Pick<WorkflowStore, "listUnproven" | "findUnproven" | "read" | "pruned">;
+type Entry = UnprovenRun<WorkflowSummary>;
 
 /** `onProgress` hears of every run that was checked. */
 export async function verifyWorkflowRuns(
@@ -35,21 +38,29 @@ export async function verifyWorkflowRuns(
   const problems: StoredProblem[] = [];
   let workflowRuns = 0;
   let events = 0;
-  for await (const entry of listRuns(store, { order: "oldest" })) {
+  let isCut = false;
+  const cutListing = (message: string): void => {
+    problems.push({
+      kind: "index_differs",
+      message: `the list of workflow runs is unreadable: ${message}`,
+    });
+    isCut = true;
+  };
+  for await (const entry of listUnprovenRuns(store, "oldest", cutListing)) {
     problems.push(...(await verifyRun(store, entry)));
     workflowRuns += 1;
     events += entry.length;
     onProgress({ workflowRuns, events });
     if (problems.length >= PROBLEMS_MAX) break;
   }
-  const isCut = problems.length >= PROBLEMS_MAX;
+  if (problems.length >= PROBLEMS_MAX) isCut = true;
   return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX), ...(isCut && { isCut }) };
 }
 
 /** Proves one run: its stored bytes, and what its log means. */
 export async function verifyWorkflowRun(
   store: Store & WorkflowStore,
-  entry: WorkflowEntry,
+  entry: Entry,
 ): Promise<Pick<RunsVerification, "events" | "problems">> {
   const { runId, length } = entry;
   const damage = await store.damage(runId, { before: length });
@@ -60,14 +71,14 @@ export async function verifyWorkflowRun(
 }
 
 /** Reads no more events than the entry counts, so a run may grow meanwhile. One that was pruned meanwhile has no problems. */
-async function verifyRun(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
+async function verifyRun(store: Store, entry: Entry): Promise<StoredProblem[]> {
   const problems = await findProblems(store, entry);
   if (problems.length === 0) return problems;
-  const newest = await store.entry(entry.runId).catch(() => undefined);
+  const newest = await store.findUnproven(entry.runId).catch(() => undefined);
   return newest === undefined && (await store.pruned.find(entry.runId)) ? [] : problems;
 }
 
-async function findProblems(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
+async function findProblems(store: Store, entry: Entry): Promise<StoredProblem[]> {
   const { runId } = entry;
   const check: Check = { entry, seen: new Set(), problems: [] };
   try {
@@ -82,7 +93,7 @@ async function findProblems(store: Store, entry: WorkflowEntry): Promise<StoredP
   return [...check.problems, ...checkSummary(check, entry)];
 }
 
-async function readAll(store: Store, { runId, length }: WorkflowEntry, check: Check): Promise<void> {
+async function readAll(store: Store, { runId, length }: Entry, check: Check): Promise<void> {
   await checkSource(store, check);
   for await (const page of readLog(store, runId, { to: length })) {
     for (const event of page) checkEvent(check, event);
@@ -93,7 +104,7 @@ async function readAll(store: Store, { runId, length }: WorkflowEntry, check: Ch
 async function checkSource(store: Store, { entry: { runId, origin }, problems }: Check): Promise<void> {
   if (!origin) return;
   const { sourceRunId, until } = origin;
-  const source = await store.entry(sourceRunId);
+  const source = await store.findUnproven(sourceRunId);
   if (source && source.length >= until) return;
   // A run that was forked while it was pruned; its events are those of the fork, too.
   if (!source && (await store.pruned.find(sourceRunId))) return;
@@ -124,7 +135,8 @@ async function checkTaken(
 }
 
 /** The log tells neither who drove the run last, nor which request it comes of, nor when it is due; it tells the rest. */
-function checkSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
+function checkSummary({ run }: Check, { runId, summary }: Entry): StoredProblem[] {
+  if (!summary) return [{ kind: "index_differs", message: "the summary cannot be read", runId }];
   const { root: _root, wakesAtMs: _wakesAtMs, ...stored } = summary;
   const derived = run && {
     ...summarizeRun(run, stored.driver),
@@ -137,7 +149,7 @@ function checkSummary({ run }: Check, { runId, summary }: WorkflowEntry): Stored
 }
 
 interface Check {
-  readonly entry: WorkflowEntry;
+  readonly entry: Entry;
   run?: WorkflowRun;
   readonly seen: Set<string>;
   readonly problems: StoredProblem[];

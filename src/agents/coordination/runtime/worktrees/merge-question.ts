@@ -13,6 +13,8 @@ export interface MergeProblem extends KeptWork {
   readonly message?: string;
   /** How many files were written before it was found. */
   readonly written: number;
+  /** Whether an earlier try wrote files is not known. */
+  readonly mayBeWritten?: boolean;
 }
 
 const REASONS: Readonly<Record<MergeBackObstacle, string>> = {
@@ -31,12 +33,10 @@ const ANSWERS =
 
 /** Says what is where, and last what the two answers do, which is there whatever the length of the rest. */
 export function formatMergeQuestion(problem: MergeProblem): string {
-  const { stepId, repository, unmerged, message, written } = problem;
+  const { stepId, repository, unmerged, message } = problem;
   const room = BOUNDS.questionCharsMax - ANSWERS.length - 1;
-  const progress =
-    written > 0 ? `${written} other files of it are written already.` : "Nothing of it is written there.";
   const before = `What step ${quoteUnlessPlain(stepId)} did in its worktree could not be merged into ${repository}: `;
-  const after = `. ${progress}\n${sayWhereItIs(problem)}`;
+  const after = `. ${sayWhatIsWritten(problem)}\n${sayWhereItIs(problem)}`;
   const left = Math.max(room - before.length - after.length, 0);
   const problems = message?.slice(0, left) ?? listFiles(unmerged, left);
   return `${(before + problems + after).slice(0, room)}\n${ANSWERS}`;
@@ -52,6 +52,13 @@ function listFiles(unmerged: readonly UnmergedFile[], room: number): string {
     names = longer;
   }
   return names.slice(0, -", ".length);
+}
+
+function sayWhatIsWritten({ written, mayBeWritten }: MergeProblem): string {
+  if (mayBeWritten) return "Some of it may be written there already.";
+  return written > 0
+    ? `${written} other files of it are written already.`
+    : "Nothing of it is written there.";
 }
 
 function sayWhereItIs({ branch, folder, problem }: KeptWork): string {

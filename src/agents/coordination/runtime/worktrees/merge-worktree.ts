@@ -1,11 +1,12 @@
 /**
- * Owns: merging what an attempt left in its worktree back into the folder of its repository, all of it or nothing.
+ * Owns: merging what an attempt left in its worktree back into the folder of its repository. Nothing is written while a file cannot
+ * be merged; where writing itself fails, the log and the question have what was written until then.
  *
  * W2 what is to be written is recorded first. May be cut off at any line and done again: a file that is written already has the
  * version that was recorded for it, and one that is not yet still has the version from before.
  */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import type { Command } from "../../contracts/commands.ts";
+import type { Command, FinishMerge } from "../../contracts/commands.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import { nameFile } from "../../contracts/resource-names.ts";
 import type { UnmergedFile } from "../../contracts/worktree-fields.ts";
@@ -90,8 +91,9 @@ async function mergeBack(merge: Merge): Promise<void> {
   }
   const { message } = compared;
   // A merge that was begun may be written in part: only people can tell.
-  if (compared.kind === "too_much" || merge.begun)
-    await askAbout(merge, { unmerged: [], message, written: 0 });
+  const mayBeWritten = merge.begun !== undefined;
+  if (compared.kind === "too_much" || mayBeWritten)
+    await askAbout(merge, { unmerged: [], message, changed: [], mayBeWritten });
   else await submit(merge, { type: "failMerge", ...aboutOf(merge), message });
 }
 
@@ -103,7 +105,7 @@ async function writeMerged(
   if (merge.begun) return finishWriting(merge, changes, writes);
   const heldFiles = await listHeldFiles(merge, writes);
   const problems = [...unmerged, ...heldFiles];
-  if (problems.length > 0) return askAbout(merge, { unmerged: problems, written: 0 });
+  if (problems.length > 0) return askAbout(merge, { unmerged: problems, changed: [] });
   if (writes.length > 0 && !(await begin(merge, writes))) return;
   await writeFiles(merge, writes);
 }
@@ -139,13 +141,14 @@ async function writeFiles(
   lostFiles: readonly UnmergedFile[] = [],
 ): Promise<void> {
   const unmerged = [...lostFiles];
+  const written: WorktreeWrite[] = [];
   for (const write of writes) {
-    const written = await merge.dependencies.worktrees.write(merge.worktree, write);
-    if (written !== "written") unmerged.push({ path: write.path, because: written });
+    const outcome = await merge.dependencies.worktrees.write(merge.worktree, write);
+    if (outcome === "written") written.push(write);
+    else unmerged.push({ path: write.path, because: outcome });
   }
-  const written = writes.length + lostFiles.length - unmerged.length;
-  if (unmerged.length > 0) return askAbout(merge, { unmerged, written });
-  const changed = await listChanged(merge, writes);
+  const changed = await listChanged(merge, written);
+  if (unmerged.length > 0) return askAbout(merge, { unmerged, changed });
   await submit(merge, { type: "finishMerge", ...aboutOf(merge), changed });
 }
 
@@ -169,12 +172,11 @@ function locate({ dependencies, worktree }: Merge, path: string): Promise<string
   return dependencies.files.locate(`${worktree.repository}/${path}`, worktree.repository);
 }
 
+type ChangedFile = FinishMerge["changed"][number];
+
 /** Returns what is in the files now: others may have to know of it before they write. */
-async function listChanged(
-  merge: Merge,
-  writes: readonly WorktreeWrite[],
-): Promise<{ resource: string; version: string }[]> {
-  const changed: { resource: string; version: string }[] = [];
+async function listChanged(merge: Merge, writes: readonly WorktreeWrite[]): Promise<ChangedFile[]> {
+  const changed: ChangedFile[] = [];
   for (const { path } of writes) {
     const resource =
       (await locate(merge, path)) ?? nameFile(merge.worktree.repository, merge.dependencies.files.machine);
@@ -190,18 +192,26 @@ async function askAbout(
   problem: {
     readonly unmerged: readonly UnmergedFile[];
     readonly message?: string;
-    readonly written: number;
+    readonly changed: readonly ChangedFile[];
+    readonly mayBeWritten?: boolean;
   },
 ): Promise<void> {
   const { dependencies, worktree, stepId } = merge;
+  const { changed } = problem;
   const place = await dependencies.worktrees.keep(worktree);
   const { repository } = worktree;
-  const text = writeQuestion({ question: formatMergeQuestion({ ...problem, ...place, repository, stepId }) });
+  const words = formatMergeQuestion({ ...problem, ...place, repository, stepId, written: changed.length });
+  const text = writeQuestion({ question: words });
   const question: ContentInput = { ref: dependencies.refOf(text), text, keepWhileRunning: true };
   const files = problem.unmerged.slice(0, BOUNDS.worktreeFilesMax);
-  await submit(merge, { type: "askAboutMerge", ...aboutOf(merge), files, question: question.ref }, [
-    question,
-  ]);
+  const asking: Command = {
+    type: "askAboutMerge",
+    ...aboutOf(merge),
+    files,
+    changed,
+    question: question.ref,
+  };
+  await submit(merge, asking, [question]);
 }
 
 /** False where it was refused, because the attempt is over. */

@@ -1,10 +1,27 @@
-/** Owns: the object in a model's answer, which may stand in a fence or between words. */
+/** Owns: the JSON in a model's answer, which may stand in a fence or between words. */
+import { readUnfenced } from "../../std/foreign-text.ts";
+
+const BRACKETS = [
+  ["{", "}"],
+  ["[", "]"],
+] as const;
+
+/** Finds the JSON in a text: the whole text, or else the longest object or list in it; `undefined` where there is none. */
 export function findJson(text: string): unknown {
-  const from = text.indexOf("{");
-  const to = text.lastIndexOf("}");
-  if (from === -1 || to <= from) return undefined;
+  return listJson(text)[0];
+}
+
+/** Lists the JSON that a text may stand for: the whole text, then the object and the list in it, the longer one first. */
+export function listJson(text: string): unknown[] {
+  const between = BRACKETS.map(([open, close]) =>
+    text.slice(text.indexOf(open), text.lastIndexOf(close) + 1),
+  ).toSorted((one, other) => other.length - one.length);
+  return [...new Set([readUnfenced(text), ...between])].map(parseJson).filter((value) => value !== undefined);
+}
+
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text.slice(from, to + 1));
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -157,6 +157,8 @@ export interface ChildEffect {
   readonly peerUrl?: string;
   /** The log knows that it was created. */
   readonly childRunId?: string;
+  /** The node is over when its child has begun: nobody waits for the child's end. */
+  readonly isLeftAlone?: true;
   readonly memoryScope: string;
   readonly hasIsolatedMemory?: true;
   /** RFC 0063 §D: scopes that the child has at most. */

@@ -83,17 +83,15 @@ export function turnText(inputs: TurnInputs, clean: (text: string) => string): s
   return JSON.stringify(state);
 }
 
-/** Returns how the workers of the run ended. */
+/** Returns how the workers of the run ended; of a dispatch those of its newest decision. */
 function workersOf(run: WorkflowRun): readonly Values[] {
   return [...run.nodes.values()].flatMap(({ handoff }) =>
     handoff
-      ? [
-          {
-            worker: handoff.workerId,
-            status: handoff.childStatus ?? handoff.phase,
-            ...(handoff.gaveUp && { goalSatisfied: false }),
-          },
-        ]
+      ? [...(handoff.earlier ?? []), handoff].map(({ workerId, childStatus, phase, gaveUp }) => ({
+          worker: workerId,
+          status: childStatus ?? phase,
+          ...(gaveUp && { goalSatisfied: false }),
+        }))
       : [],
   );
 }

@@ -128,6 +128,9 @@ function stepInvocation(view: NodeView, invocation: Invocation): NodeStep {
   if (handing) return handing;
   const [call] = openCalls(invocation);
   if (call) return stepCall(view, invocation, call);
+  // A branch begins between the last answer and the decision that it is.
+  const final = invocation.turns.at(-1)?.final;
+  if (final) return { kind: "record", drafts: draftDecision(view, invocation, final) };
   const over = findExceededLimit(invocation);
   return over ? { kind: "fail", error: over } : { kind: "act", effect: askModel(view, invocation) };
 }

@@ -19,10 +19,11 @@ export function agentOf({ run, node: { node } }: NodeView): NodeAgent | undefine
   return manifest === undefined ? undefined : { agentId: named, manifest };
 }
 
-/** The ports of the node; of a node without any its configured task, else what the run has and may show. */
+/** The ports of the node, or those that edges brought; without any its configured task, else what the run has and may show. */
 export function taskOf({ run, graph, node }: NodeView): unknown {
-  const { inputs, config } = node.node;
-  if (Object.keys(inputs).length > 0) return inputsOf(run, graph, node);
+  const { inputs: ports, config } = node.node;
+  const inputs = inputsOf(run, graph, node);
+  if (Object.keys(ports).length > 0 || Object.keys(inputs).length > 0) return inputs;
   return config["task"] ?? config["prompt"] ?? shownOf(run, graph);
 }
 

@@ -150,13 +150,12 @@ export function settleGate(
   const verdictDrafts =
     ruling.kind === "verdict" && !handoff.verdict ? [draftVerified(view, handoff, ruling.verdict)] : [];
   if (isRuledOut(gate, handoff, ruling)) return verdictDrafts;
-  const holds = holdsOf(view, { gate, ruling, judged });
+  const [hold, ...more] = holdsOf(view, { gate, ruling, judged });
   const { outputMapping } = place;
   const cause = verdictDrafts.length > 0 ? verdictIdOf(view, judged) : handoff.chainEventId;
-  const rest =
-    holds.length > 0
-      ? draftHeld(view, handoff, { gate, outputMapping, judged, holds, cause })
-      : draftLetThrough(view, handoff, { gate, place, judged });
+  const rest = hold
+    ? draftHeld(view, handoff, { gate, outputMapping, judged, holds: [hold, ...more], cause })
+    : draftLetThrough(view, handoff, { gate, place, judged });
   return [...verdictDrafts, ...rest];
 }
 

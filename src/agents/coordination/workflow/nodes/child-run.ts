@@ -62,9 +62,10 @@ export function draftGivenUp(
     : [];
 }
 
-type Place = Pick<ChildEffect, "cause" | "workflowId" | "inputs" | "ordinal" | "principalScope"> & {
-  readonly childRunId?: string;
-};
+type Place = Pick<
+  ChildEffect,
+  "cause" | "workflowId" | "inputs" | "ordinal" | "principalScope" | "childRunId" | "isLeftAlone"
+>;
 
 export function createChildEffect(
   view: NodeView,

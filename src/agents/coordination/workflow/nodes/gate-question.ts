@@ -57,11 +57,14 @@ function listDoubts({ settings: { confidenceFloor } }: NodeView, stated: readonl
   );
 }
 
+/** People are asked for one reason at least. */
+export type Holds = readonly [Hold, ...Hold[]];
+
 export interface Holding {
   readonly gate: ChildGate;
   readonly outputMapping: Mapping;
   readonly judged: Judged;
-  readonly holds: readonly Hold[];
+  readonly holds: Holds;
   /** The event that the doubt follows from. */
   readonly cause: EventId;
 }
@@ -107,7 +110,7 @@ function createQuestion(
   const timeoutMs = leastOf(gate.verifier?.approvalTimeoutMs, gate.attestation?.approvalTimeoutMs);
   return {
     kind: "approval",
-    reason: holds[0]?.kind ?? "approval-required",
+    reason: holds[0].kind,
     ...(doubted && { agentId: doubted.agentId, threshold, observed: doubted.confidence }),
     data: {
       artifactId: childRunId,

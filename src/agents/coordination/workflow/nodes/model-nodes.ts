@@ -15,7 +15,7 @@ export const structuredOutput: NodeType = {
   settle: (view, _effect, outcome) => {
     if (outcome.kind !== "model_answered") return draftUnanswered(view, outcome);
     const result = outcome.object ?? findJson(outcome.text);
-    if (result === undefined) return draftUnusable(view, outcome);
+    if (result === undefined || outcome.isCutOff) return draftUnusable(view, outcome);
     return outcome.problems?.length
       ? [
           draftFailed(view, {
@@ -31,16 +31,20 @@ export const callPrompt: NodeType = {
   step: (view) => ({ kind: "act", effect: createAskEffect(view) }),
   settle: (view, _effect, outcome) => {
     if (outcome.kind !== "model_answered") return draftUnanswered(view, outcome);
-    const { text } = outcome;
-    return text.trim() === "" ? draftEmpty(view) : [draftCompleted(view, { text })];
+    const { text, isCutOff } = outcome;
+    if (text.trim() === "") return draftEmpty(view);
+    return isCutOff
+      ? [draftFailed(view, { code: "model_answer_incomplete", message: `the model's answer ${CUT_OFF}` })]
+      : [draftCompleted(view, { text })];
   },
 };
 
 const INVALID = "structured_output_invalid";
+const CUT_OFF = "was cut off where the bound of its length is";
 
 function draftUnusable(view: NodeView, { text, isCutOff }: Answered): WorkflowDraft[] {
   if (text.trim() === "") return draftEmpty(view);
-  const why = isCutOff ? "was cut off where the bound of its length is" : "is no JSON";
+  const why = isCutOff ? CUT_OFF : "is no JSON";
   return [draftFailed(view, { code: INVALID, message: `the model's answer ${why}` })];
 }
 

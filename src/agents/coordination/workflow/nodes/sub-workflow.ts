@@ -44,7 +44,8 @@ export const subWorkflow: NodeType = {
 function stepAlone(view: NodeView): NodeStep {
   const { config } = view.node.node;
   const { handoff, executions } = view.nodeRun;
-  if (handoff?.childRunId !== undefined && config["waitForCompletion"] === false)
+  const isLeftAlone = config["waitForCompletion"] === false;
+  if (handoff?.childRunId !== undefined && isLeftAlone)
     return { kind: "complete", outputs: { childRunId: handoff.childRunId, childStatus: "running" } };
   const effect = createChildEffect(view, {
     cause: "core.subWorkflow",
@@ -52,6 +53,7 @@ function stepAlone(view: NodeView): NodeStep {
     inputs: mapInputs(view, mappingOf(config["inputMapping"])),
     ordinal: String(executions),
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
+    ...(isLeftAlone && { isLeftAlone }),
   });
   return { kind: "act", effect };
 }
@@ -70,8 +72,11 @@ function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowD
       ];
     }
     case "child_refused":
-    case "failed":
       return [draftFailed(view, outcome.error)];
+    case "failed":
+      return handoff?.childRunId === undefined
+        ? [draftFailed(view, outcome.error)]
+        : endAlone(view, { kind: "child_ended", status: "failed", variables: {}, error: outcome.error });
     case "child_ended":
       return endAlone(view, outcome);
     default:

@@ -1,7 +1,7 @@
 /** Owns: what a live model is asked as a supervisor, and how its answer is read. The answer is a proposal: the schema decides. */
 import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
 import { decisionSchema, type OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
-import { findJson } from "../node-contract/json-in.ts";
+import { listJson } from "../node-contract/json-in.ts";
 import type { EffectOutcome, NodeEffect, NodeView } from "../node-contract/node-type.ts";
 import type { TurnAsk } from "../node-contract/turn-inputs.ts";
 import type { Values } from "../state/values.ts";
@@ -106,7 +106,7 @@ export function readDecision({
   object,
   text,
 }: EffectOutcome & { kind: "model_answered" }): OrchestratorDecision | undefined {
-  const found = isRecord(object) ? object : findJson(text);
+  const found = isRecord(object) ? object : listJson(text).find(isRecord);
   const parsed = decisionSchema.safeParse(found);
   return parsed.success ? parsed.data : undefined;
 }

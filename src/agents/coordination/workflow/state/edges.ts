@@ -1,6 +1,13 @@
 /** Owns: which node of a run is next, by the rules of the edges that lead to it. */
 import type { GraphEdge, GraphNode, NodeGraph } from "./node-graph.ts";
-import { isAtWork, type NodeRun, type WorkflowRun } from "./workflow-state.ts";
+import {
+  findEndedBefore,
+  hasEnded,
+  isAtWork,
+  type EndedExecution,
+  type NodeRun,
+  type WorkflowRun,
+} from "./workflow-state.ts";
 import { isHolding } from "./values.ts";
 
 export type NextNode =
@@ -8,16 +15,36 @@ export type NextNode =
 
 type Signal = "success" | "failed" | "skipped";
 
+/** A run at one moment. */
+interface Moment {
+  readonly run: WorkflowRun;
+  readonly graph: NodeGraph;
+  /** The rounds of executions that were found so far: many edges ask for the same. */
+  readonly rounds: Map<EndedExecution, number>;
+}
+
 /** Lists the nodes to start or skip now, in the order of the definition. */
 export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
+  const moment: Moment = { run, graph, rounds: new Map() };
   const next: NextNode[] = [];
   for (const node of graph.nodes.values()) {
-    const kind = findDueStep(run, node);
+    const kind = findDueStep(moment, node);
     if (kind) next.push({ kind, node });
   }
   if (!next.some(({ node }) => node.isLooped)) return next;
-  const behind = findNodesBehindWork(run, graph, next);
-  return next.filter(({ node }) => !node.isLooped || !behind.has(node.node.id));
+  const due = new Set(next.map(({ node }) => node.node.id));
+  const working = [...due];
+  for (const node of run.nodes.values()) if (isAtWork(node)) working.push(node.nodeId);
+  const behind = findNodesBehindWork(run, graph, working);
+  const isFree = ({ kind, node }: NextNode): boolean => {
+    if (kind === "skip" || !isStartedByOne(moment, node)) return false;
+    const { comingRound, beginnings } = findLoopsOf(graph, node);
+    return (
+      !working.some((id) => comingRound.has(id)) &&
+      beginnings.every((id) => run.nodes.has(id) && !due.has(id))
+    );
+  };
+  return next.filter((each) => !each.node.isLooped || !behind.has(each.node.node.id) || isFree(each));
 }
 
 /** True when an edge waits for a failure of the node. */
@@ -25,32 +52,28 @@ export function isHandlingFailure({ outgoing }: GraphNode): boolean {
   return outgoing.some(({ rule }) => rule === "any_failed" || rule === "all_complete");
 }
 
-function findDueStep(run: WorkflowRun, graphNode: GraphNode): NextNode["kind"] | undefined {
+function findDueStep(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
+  const { run } = moment;
   const { node, incoming, isLooped } = graphNode;
   const nodeRun = run.nodes.get(node.id);
   if (nodeRun && isAtWork(nodeRun)) return undefined;
-  if (nodeRun === undefined) {
-    const forward = incoming.filter(({ closesLoop }) => !closesLoop);
-    return ruleOf(run, forward, -1);
-  }
+  if (nodeRun === undefined) return ruleOf(run, listForward(incoming), createNewsTest(moment, graphNode));
   // Where no loop leads here, a second edge that arrives is late, and nothing new.
-  return isLooped ? findLoopStep(run, nodeRun, graphNode) : undefined;
+  return isLooped ? findLoopStep(moment, graphNode) : undefined;
 }
 
 /** A loop came round: something that leads here ended after this node was last started or skipped. */
-function findLoopStep(
-  run: WorkflowRun,
-  nodeRun: NodeRun,
-  { incoming, outgoing }: GraphNode,
-): NextNode["kind"] | undefined {
-  const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > nodeRun.startedSequence;
+function findLoopStep(moment: Moment, graphNode: GraphNode): NextNode["kind"] | undefined {
+  const { run } = moment;
+  const { node, incoming, outgoing } = graphNode;
+  const isNews = createNewsTest(moment, graphNode);
   const closing = incoming.filter((edge) => edge.closesLoop && isNews(edge));
-  if (closing.some((edge) => isFiring(run, edge))) return "start";
-  const forward = incoming.filter(({ closesLoop }) => !closesLoop);
+  if (closing.some((edge) => isFiring(edge, run.nodes.get(edge.sourceNodeId)))) return "start";
+  const forward = listForward(incoming);
   if (!forward.some(isNews)) return undefined;
-  const ruled = ruleOf(run, forward, nodeRun.startedSequence);
+  const ruled = ruleOf(run, forward, isNews);
   // A node that is skipped again has something to say only to nodes that have not moved since the loop came round.
-  const isKnown = ruled === "skip" && nodeRun.status === "skipped";
+  const isKnown = ruled === "skip" && run.nodes.get(node.id)?.status === "skipped";
   const since = Math.max(...forward.map((edge) => endOf(run, edge)));
   return isKnown && !outgoing.some((edge) => isBehindSince(run, edge, since)) ? undefined : ruled;
 }
@@ -58,15 +81,15 @@ function findLoopStep(
 /** True when the edge leads on to a node that was last started or skipped before this event. */
 function isBehindSince(run: WorkflowRun, { closesLoop, targetNodeId }: GraphEdge, sequence: number): boolean {
   const target = run.nodes.get(targetNodeId);
-  return !closesLoop && target !== undefined && target.startedSequence < sequence;
+  return !closesLoop && target !== undefined && beginOf(target) < sequence;
 }
 
 function endOf(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
   return run.nodes.get(sourceNodeId)?.endedSequence ?? -1;
 }
 
-function isFiring(run: WorkflowRun, edge: GraphEdge): boolean {
-  const signal = signalOf(run, edge);
+function isFiring(edge: GraphEdge, source: Outcome | undefined): boolean {
+  const signal = signalOf(edge, source);
   switch (edge.rule) {
     case "any_failed":
       return signal === "failed";
@@ -77,14 +100,90 @@ function isFiring(run: WorkflowRun, edge: GraphEdge): boolean {
   }
 }
 
-/** Without edges a node is to start. `since`: an edge that settles for any needs one that ended after it. */
-function ruleOf(run: WorkflowRun, edges: readonly GraphEdge[], since: number): NextNode["kind"] | undefined {
+type NewsTest = (edge: GraphEdge) => boolean;
+
+/** Creates the test whether an edge brings something that came after its target last began or was skipped. */
+function createNewsTest(moment: Moment, { node, incoming }: GraphNode): NewsTest {
+  const { run } = moment;
+  const nodeRun = run.nodes.get(node.id);
+  if (!nodeRun) return () => true;
+  const since = beginOf(nodeRun);
+  const isOneEnough = listForward(incoming).some(({ rule }) => ANY.has(rule));
+  return ({ closesLoop, sourceNodeId }) => {
+    const source = run.nodes.get(sourceNodeId);
+    if (!source || !hasEnded(source) || source.endedSequence <= since) return false;
+    // Where one edge was enough, the others of that round are late.
+    return !isOneEnough || closesLoop || findRound(moment, sourceNodeId, source) > since;
+  };
+}
+
+/** Finds the beginning of the newest round of a loop that led to this execution of the node; -1 where none did. */
+function findRound(moment: Moment, nodeId: string, execution: EndedExecution): number {
+  const cached = moment.rounds.get(execution);
+  if (cached !== undefined) return cached;
+  const began = beginOf(execution);
+  const causes = listCauses(moment, nodeId, began);
+  const before = findBeginBefore(moment.run.nodes.get(nodeId), began);
+  const round = causes.some(
+    ({ edge, source }) => edge.closesLoop && source.endedSequence > before && isFiring(edge, source),
+  )
+    ? began
+    : Math.max(
+        -1,
+        ...causes
+          .filter(({ edge }) => !edge.closesLoop)
+          .map(({ edge, source }) => findRound(moment, edge.sourceNodeId, source)),
+      );
+  moment.rounds.set(execution, round);
+  return round;
+}
+
+/** Lists the edges to a node that began with this event, each with the execution that it came from; that need not be the newest one. */
+function listCauses({ run, graph }: Moment, nodeId: string, began: number) {
+  return (graph.nodes.get(nodeId)?.incoming ?? []).flatMap((edge) => {
+    const source = findEndedBefore(run.nodes.get(edge.sourceNodeId), began);
+    return source ? [{ edge, source }] : [];
+  });
+}
+
+/** Finds when the node began the time before. No loop leads to its first time. */
+function findBeginBefore(nodeRun: NodeRun | undefined, began: number): number {
+  const before = nodeRun?.earlierExecutions?.findLast((execution) => beginOf(execution) < began);
+  return before ? beginOf(before) : Infinity;
+}
+
+/** Returns when the node began, whatever retries followed, or was skipped. */
+function beginOf({
+  status,
+  startedSequence,
+  enteredSequence,
+}: Pick<NodeRun, "status" | "startedSequence" | "enteredSequence">): number {
+  return status === "skipped" ? startedSequence : enteredSequence;
+}
+
+/** True where an edge that is enough by itself has brought something new. */
+function isStartedByOne(moment: Moment, graphNode: GraphNode): boolean {
+  const isNews = createNewsTest(moment, graphNode);
+  return listForward(graphNode.incoming).some(
+    (edge) => ANY.has(edge.rule) && isFiring(edge, moment.run.nodes.get(edge.sourceNodeId)) && isNews(edge),
+  );
+}
+
+/** Without edges a node is to start. Where one edge is enough, it must be news. */
+function ruleOf(
+  run: WorkflowRun,
+  edges: readonly GraphEdge[],
+  isNews: NewsTest,
+): NextNode["kind"] | undefined {
   const byRule = Map.groupBy(edges, ({ rule }) => rule);
   let open = false;
   let skip = false;
   for (const [rule, group] of byRule) {
     const ruled = RULES[rule](
-      group.map((edge) => ({ signal: signalOf(run, edge), isNews: endOf(run, edge) > since })),
+      group.map((edge) => ({
+        signal: signalOf(edge, run.nodes.get(edge.sourceNodeId)),
+        isNews: isNews(edge),
+      })),
     );
     if (ruled === "start" && ANY.has(rule)) return "start";
     if (ruled === undefined) open = true;
@@ -131,12 +230,13 @@ function hasAll(arrived: readonly Arrived[]): boolean {
   return arrived.every(({ signal }) => signal !== undefined);
 }
 
+type Outcome = Pick<NodeRun, "status" | "outputs">;
+
 /** A condition that does not hold leaves its edge out, as if its source had been skipped. */
-function signalOf(run: WorkflowRun, edge: GraphEdge): Signal | undefined {
-  const source = run.nodes.get(edge.sourceNodeId);
+function signalOf({ condition }: GraphEdge, source: Outcome | undefined): Signal | undefined {
   switch (source?.status) {
     case "completed":
-      return !edge.condition || isHolding(edge.condition, source.outputs ?? {}) ? "success" : "skipped";
+      return !condition || isHolding(condition, source.outputs ?? {}) ? "success" : "skipped";
     case "failed":
       return "failed";
     case "skipped":
@@ -151,21 +251,67 @@ function signalOf(run: WorkflowRun, edge: GraphEdge): Signal | undefined {
 function findNodesBehindWork(
   run: WorkflowRun,
   graph: NodeGraph,
-  next: readonly NextNode[],
+  working: readonly string[],
 ): ReadonlySet<string> {
-  const behind = new Set<string>();
-  const pending = next.map(({ node }) => node.node.id);
-  for (const node of run.nodes.values()) if (isAtWork(node)) pending.push(node.nodeId);
-  for (let id = pending.pop(); id !== undefined; id = pending.pop())
-    for (const { closesLoop, targetNodeId } of graph.nodes.get(id)?.outgoing ?? []) {
-      if (closesLoop || behind.has(targetNodeId) || isPassed(run, graph, targetNodeId)) continue;
-      behind.add(targetNodeId);
-      pending.push(targetNodeId);
-    }
-  return behind;
+  return findNodesFrom(graph, working, "outgoing", (nodeId) => isPassed(run, graph, nodeId));
 }
 
 /** True for a node that has begun and that no loop starts again: what leads to it starts nothing behind it any more. */
 function isPassed(run: WorkflowRun, graph: NodeGraph, nodeId: string): boolean {
   return run.nodes.has(nodeId) && graph.nodes.get(nodeId)?.isLooped === false;
+}
+
+/** The loops that a node waits for, although one edge to it is enough. */
+interface LoopsOfNode {
+  /** The nodes before it from which a loop may still come round to it that it is not on the way of. */
+  readonly comingRound: ReadonlySet<string>;
+  /** Where the loops begin that it is on the way of. One that has not begun yet would not see that the node led back to it. */
+  readonly beginnings: readonly string[];
+}
+
+/** Kept by node, because a graph does not change and this is asked with every step of a run. */
+const loopsOfNodes = new WeakMap<GraphNode, LoopsOfNode>();
+
+function findLoopsOf(graph: NodeGraph, graphNode: GraphNode): LoopsOfNode {
+  const cached = loopsOfNodes.get(graphNode);
+  if (cached) return cached;
+  const { id } = graphNode.node;
+  const before = findNodesFrom(graph, [id], "incoming").add(id);
+  const after = findNodesFrom(graph, [id], "outgoing").add(id);
+  const closing = [...before].flatMap((nodeId) =>
+    (graph.nodes.get(nodeId)?.incoming ?? []).filter(({ closesLoop }) => closesLoop),
+  );
+  const ends = closing.map(({ sourceNodeId }) => sourceNodeId).filter((nodeId) => nodeId !== id);
+  const returning = findNodesFrom(graph, ends, "incoming", (nodeId) => nodeId === id);
+  const loops: LoopsOfNode = {
+    comingRound: new Set([...ends, ...returning].filter((nodeId) => before.has(nodeId))),
+    beginnings: closing
+      .filter(({ sourceNodeId, targetNodeId }) => targetNodeId !== id && after.has(sourceNodeId))
+      .map(({ targetNodeId }) => targetNodeId),
+  };
+  loopsOfNodes.set(graphNode, loops);
+  return loops;
+}
+
+/** Finds the nodes that edges lead to, or from, step by step, without the edges that close loops. */
+function findNodesFrom(
+  graph: NodeGraph,
+  nodeIds: readonly string[],
+  direction: "incoming" | "outgoing",
+  isLeftOut: (nodeId: string) => boolean = () => false,
+): Set<string> {
+  const found = new Set<string>();
+  const pending = [...nodeIds];
+  for (let id = pending.pop(); id !== undefined; id = pending.pop())
+    for (const { closesLoop, sourceNodeId, targetNodeId } of graph.nodes.get(id)?.[direction] ?? []) {
+      const nextId = direction === "incoming" ? sourceNodeId : targetNodeId;
+      if (closesLoop || found.has(nextId) || isLeftOut(nextId)) continue;
+      found.add(nextId);
+      pending.push(nextId);
+    }
+  return found;
+}
+
+function listForward(edges: readonly GraphEdge[]): readonly GraphEdge[] {
+  return edges.filter(({ closesLoop }) => !closesLoop);
 }

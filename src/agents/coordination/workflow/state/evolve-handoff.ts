@@ -8,6 +8,7 @@ import { isAgreed } from "./review.ts";
 import {
   reviewKeyOf,
   type Answer,
+  type HandedOver,
   type Handoff,
   type NodeRun,
   type Review,
@@ -104,11 +105,21 @@ function applyChainEvent(before: Handoff | undefined, event: Of<"core.workflowCh
 function turnOf(
   before: Handoff | undefined,
   event: Of<"core.workflowChain.event">,
-): Pick<Handoff, "index" | "revision" | "unmet"> {
+): Pick<Handoff, "index" | "revision" | "unmet" | "earlier"> {
   if (!before) return { index: 0, revision: 0, unmet: [] };
+  const { earlier } = before;
   return isRevision(before, event)
-    ? { index: before.index, revision: before.revision + 1, unmet: before.verdict?.criteria ?? [] }
-    : { index: before.index + 1, revision: 0, unmet: [] };
+    ? {
+        index: before.index,
+        revision: before.revision + 1,
+        unmet: before.verdict?.criteria ?? [],
+        ...(earlier && { earlier }),
+      }
+    : { index: before.index + 1, revision: 0, unmet: [], earlier: [...(earlier ?? []), endOf(before)] };
+}
+
+function endOf({ workerId, phase, childStatus, gaveUp }: Handoff): HandedOver {
+  return { workerId, phase, ...(childStatus && { childStatus }), ...(gaveUp && { gaveUp }) };
 }
 
 /** A worker that is to revise its work begins again, unless people ruled on it. */

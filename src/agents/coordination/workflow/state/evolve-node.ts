@@ -4,7 +4,13 @@ import type { EpochMs } from "../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
 import { evolveAnswer, evolveHandoff } from "./evolve-handoff.ts";
 import { evolveInvocation, type InvocationEvent } from "./invocation.ts";
-import type { Answer, NodeRun, WorkflowRun } from "./workflow-state.ts";
+import {
+  hasEnded,
+  type Answer,
+  type EndedExecution,
+  type NodeRun,
+  type WorkflowRun,
+} from "./workflow-state.ts";
 
 type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 
@@ -80,6 +86,8 @@ function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): 
       ...findEntry(before, event, atMs),
       answers: [],
       memoryIds: [],
+      ...keepAnswers(before),
+      ...keepExecutions(before),
       ...countsOf(before),
       loopbacks: loopbacksOf(before, attempt),
     },
@@ -92,6 +100,24 @@ function countsOf(
 ): Pick<NodeRun, "interrupts" | "completedChildren" | "loopbacks"> {
   const { interrupts = 0, completedChildren = 0, loopbacks = 0 } = before ?? ({} as Partial<NodeRun>);
   return { interrupts, completedChildren, loopbacks };
+}
+
+function keepAnswers(before: NodeRun | undefined): Pick<NodeRun, "earlierAnswers"> {
+  const { earlierAnswers = [], answers = [] }: Partial<NodeRun> = before ?? {};
+  const all = [...earlierAnswers, ...answers];
+  return all.length > 0 ? { earlierAnswers: all } : {};
+}
+
+/** Bounded by the executions that a run may have and the characters of its values. */
+function keepExecutions(before: NodeRun | undefined): Pick<NodeRun, "earlierExecutions"> {
+  const { earlierExecutions = [] }: Partial<NodeRun> = before ?? {};
+  const all = before && hasEnded(before) ? [...earlierExecutions, executionOf(before)] : earlierExecutions;
+  return all.length > 0 ? { earlierExecutions: all } : {};
+}
+
+function executionOf(nodeRun: EndedExecution): EndedExecution {
+  const { status, outputs, startedSequence, enteredSequence, endedSequence } = nodeRun;
+  return { status, startedSequence, enteredSequence, endedSequence, ...(outputs && { outputs }) };
 }
 
 function loopbacksOf(before: NodeRun | undefined, attempt: number): number {
@@ -129,6 +155,8 @@ function skipNode(
     endedSequence: event.sequence,
     answers: [],
     memoryIds: [],
+    ...keepAnswers(before),
+    ...keepExecutions(before),
     ...countsOf(before),
   };
 }

@@ -89,7 +89,7 @@ export function childrenOf(run: WorkflowRun): string[] {
 }
 
 export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonly ChildRun[]): Values {
-  const { started, phase } = run;
+  const { started, phase, pauseRequested } = run;
   const status = statusOf(run, children);
   const waiting = findWaitingNode(run);
   return {
@@ -100,6 +100,7 @@ export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonl
     ...(waiting && !hasRunEnded(status) && { currentNodeId: waiting.nodeId }),
     startedAt: formatTimestamp(run.startedAtMs),
     ...viewPhase(phase),
+    ...(pauseRequested && { pauseRequested }),
     inputs: maskSensitive(started.inputs, graph),
     variables: maskSensitive(variablesOf(run, graph), graph),
     nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, viewNode(node)])),

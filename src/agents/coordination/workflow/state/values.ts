@@ -1,10 +1,14 @@
 /** Owns: what stands for a value in a workflow: inputs of nodes, variables, conditions of edges. */
 import { RE2JS } from "re2js";
 import type { EdgeCondition, PortValue } from "../../contracts/workflows/workflow-definition.ts";
-import type { GraphNode, NodeGraph } from "./node-graph.ts";
-import type { WorkflowRun } from "./workflow-state.ts";
+import type { GraphEdge, GraphNode, NodeGraph } from "./node-graph.ts";
+import { findEndedBefore, type WorkflowRun } from "./workflow-state.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
+
+/** The ports of an edge that does not name them (workflow-definition.schema.json). The first stands for all outputs where there is none of its name. */
+const ALL_OUTPUTS = "output";
+const INPUT = "input";
 
 /** Returns the variables: defaults, then the inputs of `run.started`, then later changes. */
 export function variablesOf(run: WorkflowRun, graph: NodeGraph): Values {
@@ -26,24 +30,55 @@ export function variableOf(run: WorkflowRun, graph: NodeGraph, name: string): un
   return graph.variables.find((variable) => variable.name === name)?.defaultValue;
 }
 
-/** The inputs of a node as they are now; a port without a value is not there. */
-export function inputsOf(run: WorkflowRun, graph: NodeGraph, { node }: GraphNode): Values {
-  const values: Record<string, unknown> = {};
-  for (const [port, value] of Object.entries(node.inputs)) {
-    const found = portValueOf(run, graph, value);
-    if (found !== undefined) values[port] = found;
-  }
-  return values;
+/**
+ * Returns the inputs of a node: variables as they are now, outputs of other nodes as they were when it began. A port
+ * without a value is not there.
+ */
+export function inputsOf(run: WorkflowRun, graph: NodeGraph, graphNode: GraphNode): Values {
+  const began = run.nodes.get(graphNode.node.id)?.enteredSequence ?? Infinity;
+  const values = new Map<string, unknown>();
+  for (const [port, value] of Object.entries(graphNode.node.inputs))
+    values.set(port, portValueOf({ run, graph, began }, value));
+  for (const { port, value } of listBroughtValues(run, graphNode, began))
+    if (values.get(port) === undefined) values.set(port, value);
+  return Object.fromEntries([...values].filter(([, value]) => value !== undefined));
 }
 
-function portValueOf(run: WorkflowRun, graph: NodeGraph, value: PortValue): unknown {
+function isNamingPort({ sourceOutput, targetInput }: GraphEdge): boolean {
+  return sourceOutput !== undefined || targetInput !== undefined;
+}
+
+/** Lists what the edges that name a port had brought when the node began, the newest value first. */
+function listBroughtValues(run: WorkflowRun, { incoming }: GraphNode, began: number) {
+  return incoming
+    .filter(isNamingPort)
+    .flatMap(({ sourceNodeId, sourceOutput = ALL_OUTPUTS, targetInput: port = INPUT, condition }) => {
+      const source = findEndedBefore(run.nodes.get(sourceNodeId), began);
+      if (source?.status !== "completed") return [];
+      const { outputs = {}, endedSequence } = source;
+      if (condition && !isHolding(condition, outputs)) return [];
+      return [{ port, value: readOutput(outputs, sourceOutput), endedSequence }];
+    })
+    .toSorted((one, other) => other.endedSequence - one.endedSequence);
+}
+
+interface Reading {
+  readonly run: WorkflowRun;
+  readonly graph: NodeGraph;
+  /** When the node that reads began. */
+  readonly began: number;
+}
+
+function portValueOf({ run, graph, began }: Reading, value: PortValue): unknown {
   switch (value.type) {
     case "static":
       return value.value;
     case "variable":
       return variableOf(run, graph, value.variableName);
-    case "connection":
-      return readPath(run.nodes.get(value.nodeId)?.outputs, value.outputKey);
+    case "connection": {
+      const source = run.nodes.get(value.nodeId);
+      return readPath((findEndedBefore(source, began) ?? source)?.outputs, value.outputKey);
+    }
     case "expression":
       return readPath(variablesOf(run, graph), value.expression.replace(/^\$\.?|^variables\./, ""));
   }
@@ -96,8 +131,6 @@ function evaluate(condition: EdgeCondition, outputs: Values): boolean {
       return isExpressionHolding(condition.expression ?? "", outputs);
   }
 }
-
-const ALL_OUTPUTS = "output";
 
 /** Returns the value at a path. `output` is all outputs, or an output of that name where the path leads nowhere among them. */
 function readOutput(outputs: Values, path: string): unknown {

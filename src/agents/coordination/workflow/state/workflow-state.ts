@@ -80,6 +80,10 @@ export interface NodeRun {
   readonly interrupt?: Interrupt;
   /** Since it was started, the oldest first. */
   readonly answers: readonly Answer[];
+  /** Those from before it was started, the oldest first: whoever gives one again is told that it counted. */
+  readonly earlierAnswers?: readonly Answer[];
+  /** Its executions and skips before, the oldest first: others may work with what they put out, long after it began again. */
+  readonly earlierExecutions?: readonly EndedExecution[];
   /** Interrupts it has raised in this run. */
   readonly interrupts: number;
   /** How far the handing over of a node is. */
@@ -95,6 +99,11 @@ export interface NodeRun {
   /** How often an edge that closes a loop has fired it again. */
   readonly loopbacks: number;
 }
+
+/** An execution of a node that has ended, or its skip. */
+export type EndedExecution = Pick<NodeRun, "status" | "outputs" | "startedSequence" | "enteredSequence"> & {
+  readonly endedSequence: number;
+};
 
 export interface Interrupt {
   readonly interruptId: string;
@@ -175,7 +184,12 @@ export interface Handoff {
   readonly gaveUp?: true;
   /** RFC 0063: of what was harvested. */
   readonly attestation?: WorkflowPayloads["core.workflowChain.event"]["attestation"];
+  /** The workers of the decision before this one, in its order. */
+  readonly earlier?: readonly HandedOver[];
 }
+
+/** How the work of a worker ended. */
+export type HandedOver = Pick<Handoff, "workerId" | "phase" | "childStatus" | "gaveUp">;
 
 export type RecordedVerdict = Pick<
   WorkflowPayloads["agent.verified"],
@@ -208,6 +222,18 @@ export function isAtWork({ status }: NodeRun): boolean {
 
 /** A run by its id and the source that its log begins with. */
 type RunOfLog = Pick<WorkflowRun, "runId" | "origin">;
+
+/** True for a node that is not at work: it ended, or was skipped. */
+export function hasEnded(nodeRun: NodeRun): nodeRun is NodeRun & EndedExecution {
+  return nodeRun.endedSequence !== undefined;
+}
+
+/** Returns the newest execution of the node that had ended before this event. */
+export function findEndedBefore(nodeRun: NodeRun | undefined, sequence: number): EndedExecution | undefined {
+  if (!nodeRun) return undefined;
+  if (hasEnded(nodeRun) && nodeRun.endedSequence < sequence) return nodeRun;
+  return nodeRun.earlierExecutions?.findLast(({ endedSequence }) => endedSequence < sequence);
+}
 
 /** The run that stands in what is recorded: of a replay its source's, so that its log is the same. */
 export function identityOf({ runId, origin }: RunOfLog): CoordinationId {

@@ -1,6 +1,7 @@
 /** Owns: starting runs, for callers and for the runs that start others: what is refused, and the event that begins one. */
 import { type CoordinationId, createEventId, formatTimestamp } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { WorkflowNode } from "../../../contracts/workflows/workflow-definition.ts";
 import {
   findPayloadProblem,
   type ParentRun,
@@ -16,6 +17,7 @@ import type { WorkflowSettings } from "../../../workflow/node-contract/node-type
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
+import { isRecord } from "../../../std/is-record.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
@@ -178,7 +180,18 @@ function checkNodes(graph: NodeGraph, settings: WorkflowSettings): string[] {
   return [...graph.nodes.values()].flatMap((node) => [
     ...(nodeTypeOf(node.node.typeId, settings)?.check?.(node, graph, settings) ?? []),
     ...(settings.play?.check(node) ?? []),
+    ...listMaskedOutputs(node.node),
   ]);
+}
+
+/** Nodes behind one read its outputs from the log: a host that masked them there could not go on with them. */
+function listMaskedOutputs({ id, outputSensitivity }: WorkflowNode): string[] {
+  if (!isRecord(outputSensitivity)) return [];
+  return Object.entries(outputSensitivity).flatMap(([port, isSensitive]) =>
+    isSensitive === true
+      ? [`node ${id} wants its output ${port} masked (outputSensitivity), and this host masks no outputs`]
+      : [],
+  );
 }
 
 export async function findOptionRefusal(

@@ -3,8 +3,7 @@
  * found by looking, and only while somebody watches.
  */
 import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
-import type { Clock } from "../../../ports/clock.ts";
-import type { WorkflowStore } from "../../../ports/workflow-store.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export interface RunWatch {
   watch(runId: string, wake: () => void): () => void;
@@ -23,12 +22,9 @@ interface Watched {
   length?: number;
 }
 
-interface WatchDependencies {
-  readonly store: WorkflowStore;
-  readonly clock: Clock;
-}
+type WatchDependencies = Pick<WorkflowHostDependencies, "store" | "otherRuns" | "clock">;
 
-export function createRunWatch({ store, clock }: WatchDependencies): RunWatch {
+export function createRunWatch({ store, otherRuns, clock }: WatchDependencies): RunWatch {
   const watched = new Map<string, Watched>();
   let cancelLook: (() => void) | undefined;
 
@@ -40,7 +36,7 @@ export function createRunWatch({ store, clock }: WatchDependencies): RunWatch {
     cancelLook = undefined;
     // Also what this process drives: another one may have been asked to cancel it.
     for (const [runId, entry] of [...watched].slice(0, LOOKS_MAX)) {
-      const length = (await store.entry(runId as CoordinationId))?.length;
+      const length = (await store.entry(runId as CoordinationId))?.length ?? (await otherRuns?.length(runId));
       if (watched.get(runId) !== entry) continue;
       // Looked at last: the others are before it in the next go.
       watched.delete(runId);

@@ -169,8 +169,18 @@ export async function runOnPeer(
   const childRunId =
     effect.childRunId ?? (await createOnPeer(dependencies, loadedRun, { effect, signal, deliver }));
   if (childRunId === undefined) return undefined;
+  if (effect.isLeftAlone && !(await isCutOff(dependencies, loadedRun, effect))) return undefined;
   const mayCancel = !isOfSource(loadedRun, effect);
   return waitForPeer(dependencies, withoutInputs(effect), { childRunId, mayCancel, signal });
+}
+
+/** True where the run ended before it learned of its child. */
+async function isCutOff(
+  { driver }: EffectDependencies,
+  { run: { runId } }: LoadedRun,
+  { nodeId }: Of<"run_child">,
+): Promise<boolean> {
+  return (await driver.newest(runId))?.run.nodes.get(nodeId)?.status === "cancelled";
 }
 
 interface PeerWait {
@@ -190,10 +200,15 @@ function waitForPeer(
     wait: async (deliver) => {
       const peers = await dependencies.peers();
       const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
-      if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
-      else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
-      if (isOver(signal) && ended.kind !== "ended" && mayCancel)
-        await cancelOnPeer(dependencies, peerUrl, childRunId);
+      if (ended.kind === "ended") {
+        await deliver([endOnPeer(ended)]);
+        return;
+      }
+      const isGivenUp = ended.code !== "aborted";
+      // A child that counts as failed must not go on beside the one that takes its place.
+      if (mayCancel && (isGivenUp || isOver(signal)))
+        await cancelOnPeer(dependencies, peerUrl, { childRunId, isGivenUp });
+      if (isGivenUp) await deliver([failureOf(ended)]);
     },
   };
 }
@@ -206,10 +221,15 @@ function isOfSource({ run: { origin, nodes } }: LoadedRun, { childRunId, nodeId 
 
 const CANCEL_MS = 10_000;
 
-/** The run that wanted it is over. */
-async function cancelOnPeer(dependencies: EffectDependencies, peerUrl: string, runId: string): Promise<void> {
+/** `isGivenUp`: its parent goes on without it; else the parent is over. */
+async function cancelOnPeer(
+  dependencies: EffectDependencies,
+  peerUrl: string,
+  { childRunId, isGivenUp }: { readonly childRunId: string; readonly isGivenUp: boolean },
+): Promise<void> {
+  const reason = isGivenUp ? "parent-gave-up" : "parent-cancelled";
   const signal = AbortSignal.timeout(CANCEL_MS);
-  await (await dependencies.peers()).cancel(peerUrl, runId, { reason: "parent-cancelled", signal });
+  await (await dependencies.peers()).cancel(peerUrl, childRunId, { reason, signal });
 }
 
 /** A creation that is under way is not given up with the run: whoever does not know the child cannot cancel it. */

@@ -4,6 +4,7 @@ import type { TraceContext } from "../../../ports/outbound.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { resolvePeerAddress } from "../../../std/foreign-text.ts";
+import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import { findToolDenial, type GateDependencies } from "../agents/tool-gate.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
@@ -64,7 +65,16 @@ export async function sendMessage(
   const messageId = `${run.runId}:${id}`;
   const caller = await dependencies.tools();
   const address = { url, ...(peerUrl !== undefined && { peerUrl }) };
-  const answer = await caller.sendA2a({ ...address, skill, message, messageId, signal, parent, ...trace });
+  const answer = await caller.sendA2a({
+    ...address,
+    skill,
+    message,
+    messageId,
+    signal,
+    isLeftToOthers: () => isLeftToOthers(signal),
+    parent,
+    ...trace,
+  });
   const durationMs = Math.max(0, dependencies.clock.now() - begunAt);
   if (answer.kind !== "answered") return failureOf(answer, { durationMs });
   const { ok, text, data, state } = answer;

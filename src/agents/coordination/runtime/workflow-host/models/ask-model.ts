@@ -1,7 +1,7 @@
 /** Owns: asking a model for a node: the host's, or the one that plays it; and holding what it answers against the schema that was asked for. */
 import { findCanonicalProblem } from "../../../std/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
-import { findJson } from "../../../workflow/node-contract/json-in.ts";
+import { listJson } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { Values } from "../../../workflow/state/values.ts";
@@ -76,8 +76,8 @@ async function outcomeOf(
   };
   if (refusal !== undefined || finishReason === "content-filter")
     return { kind: "model_refused", ...modelEvent };
-  const object = schema ? (objectGiven ?? findJson(text)) : objectGiven;
-  const problems = schema && object !== undefined ? await problemsOf(dependencies, schema, object) : [];
+  const candidates = objectGiven === undefined && schema ? listJson(text) : [objectGiven];
+  const { object, problems } = await chooseObject(dependencies, schema, candidates);
   return {
     kind: "model_answered",
     text,
@@ -86,6 +86,21 @@ async function outcomeOf(
     ...modelEvent,
     ...(object !== undefined && { object }),
   };
+}
+
+/** Chooses the first candidate that is of the schema, else the first one, with what is wrong with that. */
+async function chooseObject(
+  dependencies: AskDependencies,
+  schema: Values | undefined,
+  candidates: readonly unknown[],
+): Promise<{ readonly object: unknown; readonly problems: readonly string[] }> {
+  const [first] = candidates;
+  if (!schema || first === undefined) return { object: first, problems: [] };
+  const problems = await problemsOf(dependencies, schema, first);
+  if (problems.length > 0)
+    for (const object of candidates.slice(1))
+      if ((await problemsOf(dependencies, schema, object)).length === 0) return { object, problems: [] };
+  return { object: first, problems };
 }
 
 async function problemsOf(dependencies: AskDependencies, schema: Values, object: unknown): Promise<string[]> {

@@ -21,8 +21,8 @@ export function createMaskedHost(host: WorkflowHost, secrets: Secrets): Workflow
     fork: (caller, request) => maskAnswer(host.fork(caller, maskOverlay(request, secrets))),
     cancel: (caller, runId, request) => maskAnswer(host.cancel(caller, runId, maskValue(request, secrets))),
     pause: (caller, runId, request) => maskAnswer(host.pause(caller, runId, maskValue(request, secrets))),
-    resolve: (caller, runId, nodeId, value) =>
-      maskAnswer(host.resolve(caller, runId, nodeId, maskValue(value, secrets))),
+    resolve: (caller, runId, question, value) =>
+      maskAnswer(host.resolve(caller, runId, question, maskValue(value, secrets))),
     resolveToken: (token, value) => maskAnswer(host.resolveToken(token, maskValue(value, secrets))),
     register: (caller, definition) => maskAnswer(host.register(caller, maskValue(definition, secrets))),
     runAgent: (caller, agentRun, signal) =>

@@ -9,6 +9,8 @@ import type {
   CreatedRun,
   EventPage,
   HostRefusal,
+  OpenInterrupt,
+  QuestionPlace,
   ResolvedInterrupt,
   RunSnapshot,
   WorkflowHost,
@@ -22,13 +24,21 @@ export interface OtherRuns {
     runId: string,
     range: { readonly from: number; readonly limit: number },
   ): Promise<Answered<EventPage> | undefined>;
+  /** Returns how many events the log of a run has. Cheap: whoever watches a run asks again and again. */
+  length(runId: string): Promise<number | undefined>;
   ancestry(caller: Caller, runId: string): Promise<Answered<Ancestry> | undefined>;
   cancel(caller: Caller, runId: string): Promise<Answered<CreatedRun> | undefined>;
-  /** Answers the oldest open question of a node. */
+  /** Returns the oldest open question that the place names. */
+  question(
+    caller: Caller,
+    runId: string,
+    question: QuestionPlace,
+  ): Promise<Answered<OpenInterrupt> | undefined>;
+  /** Answers it. */
   resolve(
     caller: Caller,
     runId: string,
-    nodeId: string,
+    question: QuestionPlace,
     resumeValue: unknown,
   ): Promise<Answered<ResolvedInterrupt> | undefined>;
 }
@@ -56,9 +66,11 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
       askEither(host.pause(caller, runId, request), () => refusePause(caller, runId, "run_not_pausable")),
     resume: (caller, runId) =>
       askEither(host.resume(caller, runId), () => refusePause(caller, runId, "run_not_paused")),
-    resolve: (caller, runId, nodeId, value) =>
-      askEither(host.resolve(caller, runId, nodeId, value), () =>
-        others.resolve(caller, runId, nodeId, value),
+    question: (caller, runId, question) =>
+      askEither(host.question(caller, runId, question), () => others.question(caller, runId, question)),
+    resolve: (caller, runId, question, value) =>
+      askEither(host.resolve(caller, runId, question, value), () =>
+        others.resolve(caller, runId, question, value),
       ),
   };
 }

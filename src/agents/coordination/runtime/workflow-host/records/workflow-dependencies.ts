@@ -13,6 +13,7 @@ import type { WorkflowStore } from "../../../ports/workflow-store.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import type { AgentHostDependencies } from "./agent-dependencies.ts";
 import type { ConformancePlay } from "./conformance-play.ts";
+import type { OtherRuns } from "./other-runs.ts";
 
 export interface CriticCall {
   readonly model?: string;
@@ -26,6 +27,8 @@ export type HashedStore = Pick<WorkflowHostDependencies, "store" | "sha256">;
 
 export interface WorkflowHostDependencies {
   readonly store: WorkflowStore;
+  /** Runs of another kind that may be watched, too. Absent: there are none. */
+  readonly otherRuns?: Pick<OtherRuns, "length">;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: WorkflowSettings;

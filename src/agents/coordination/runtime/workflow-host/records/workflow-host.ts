@@ -143,6 +143,8 @@ export interface OpenInterrupt {
   readonly kind: string;
   readonly key: string;
   readonly data: Readonly<Record<string, unknown>>;
+  /** When it was asked; ISO 8601. */
+  readonly askedAt: string;
   readonly resumeSchema?: Readonly<Record<string, unknown>>;
   /** Signed; absent where whoever looks only looks. */
   readonly interruptToken?: string;
@@ -150,6 +152,13 @@ export interface OpenInterrupt {
   readonly callbackUrl?: string;
   /** ISO 8601. */
   readonly expiresAt?: string;
+}
+
+/** Names a question of a run. */
+export interface QuestionPlace {
+  readonly nodeId: string;
+  /** Absent: whichever question the node asks. */
+  readonly interruptId?: string;
 }
 
 export interface ResolvedInterrupt {
@@ -271,11 +280,13 @@ export interface WorkflowHost {
   cancel(caller: Caller, runId: string, request: { readonly reason?: string }): Promise<Answered<CreatedRun>>;
   pause(caller: Caller, runId: string, request: PauseRun): Promise<Answered<CreatedRun>>;
   resume(caller: Caller, runId: string): Promise<Answered<CreatedRun>>;
-  /** Answers the open interrupt of a node. */
+  /** Returns the open question that is named, without a token; refused where it is settled, or the node asks none. */
+  question(caller: Caller, runId: string, question: QuestionPlace): Promise<Answered<OpenInterrupt>>;
+  /** Answers an open question; refused where the one that is named is settled, whatever its node asks now. */
   resolve(
     caller: Caller,
     runId: string,
-    nodeId: string,
+    question: QuestionPlace,
     resumeValue: unknown,
   ): Promise<Answered<ResolvedInterrupt>>;
   /** The token is the authority. */

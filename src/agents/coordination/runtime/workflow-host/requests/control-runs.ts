@@ -35,27 +35,35 @@ export function pause(
 ): Promise<Answered<CreatedRun>> {
   return ask(hosting, caller, runId, ({ run }) => {
     const status = statusOf(run);
-    if (status !== "running" || run.pauseRequested)
-      return {
-        refused: refuse("run_not_pausable", `a run that is ${status} cannot be paused`, pauseDetails(run)),
-      };
+    if (status !== "running") return refusePause(run, `a run that is ${status} cannot be paused`);
+    // A pause at once takes the place of one that waits for the running nodes.
+    if (run.pauseRequested && drainPolicy !== "immediate") return refusePause(run, ALREADY_DRAINING);
     return { drafts: pauseRun(run, { drainPolicy, ...(reason !== undefined && { reason }) }) };
   });
 }
 
+const ALREADY_DRAINING = "the run is already asked to pause, and does when its running nodes have ended";
+
+function refusePause(run: WorkflowRun, message: string): RequestDrafts<HostRefusal> {
+  return { refused: refuse("run_not_pausable", message, pauseDetails(run)) };
+}
+
+/** Goes on with a paused run, and takes back a pause that still waits for the running nodes. */
 export function resume(hosting: Hosting, caller: Caller, runId: string): Promise<Answered<CreatedRun>> {
   const { settings } = hosting;
   return ask(hosting, caller, runId, ({ run, graph }) => {
-    if (run.phase.kind === "paused") return { drafts: resumeRun(run, { graph, settings }) };
+    if (run.phase.kind === "paused" || run.pauseRequested)
+      return { drafts: resumeRun(run, { graph, settings }) };
     const message = `a run that is ${statusOf(run)} cannot be resumed`;
     return { refused: refuse("run_not_paused", message, pauseDetails(run)) };
   });
 }
 
 function pauseDetails(run: WorkflowRun): Readonly<Record<string, unknown>> {
-  const { phase } = run;
+  const { phase, pauseRequested } = run;
   return {
     runStatus: statusOf(run),
+    ...(pauseRequested && { pauseRequested }),
     ...(phase.kind === "paused" && { pausedAt: formatTimestamp(phase.atMs) }),
   };
 }

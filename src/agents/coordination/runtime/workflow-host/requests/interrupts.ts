@@ -14,6 +14,7 @@ import { findAskingNode, statusOf } from "../../../workflow/state/run-view.ts";
 import {
   isAtFork,
   isEndedPhase,
+  type Answer as RecordedAnswer,
   type Interrupt,
   type NodeRun,
   type WorkflowRun,
@@ -24,7 +25,13 @@ import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./sh
 import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
+import type {
+  Answered,
+  HostRefusal,
+  OpenInterrupt,
+  QuestionPlace,
+  ResolvedInterrupt,
+} from "../records/workflow-host.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 type InterruptDependencies = Pick<
@@ -54,7 +61,7 @@ function describe(
   { node: { nodeId }, interrupt }: Place,
   intent: TokenPayload["intent"],
 ): OpenInterrupt {
-  const { interruptId, kind, key, data, resumeSchema } = interrupt;
+  const { interruptId, kind, key, data, atMs, resumeSchema } = interrupt;
   const expiresAt = expiryOf(dependencies, interrupt);
   const isSigned = intent === "resolve" && !needsLogin(interrupt);
   const interruptToken = isSigned
@@ -67,6 +74,7 @@ function describe(
     kind,
     key,
     data,
+    askedAt: formatTimestamp(atMs),
     ...(resumeSchema && { resumeSchema }),
     ...(interruptToken !== undefined && {
       interruptToken,
@@ -82,11 +90,8 @@ function expiryOf({ clock }: InterruptDependencies, { atMs, timeoutMs }: Interru
   return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
 }
 
-export interface Answer {
+export interface Answer extends QuestionPlace {
   readonly runId: CoordinationId;
-  readonly nodeId: string;
-  /** Absent: whichever is open. */
-  readonly interruptId?: string;
   readonly value: unknown;
   readonly by: string;
   /** Absent: any, because a signed token was the authority, and nobody was authenticated. */
@@ -135,9 +140,11 @@ export async function answer(
   };
 }
 
-type Asked = Pick<Answer, "nodeId" | "interruptId">;
-
-function placeOf(run: WorkflowRun, { nodeId, interruptId }: Asked, now: EpochMs): Place | HostRefusal {
+function placeOf(
+  run: WorkflowRun,
+  { nodeId, interruptId }: QuestionPlace,
+  now: EpochMs,
+): Place | HostRefusal {
   const node = run.nodes.get(nodeId);
   if (!node || (node.interrupts === 0 && !node.interrupt)) return refuseUnaskedNode(nodeId);
   const { interrupt } = node;
@@ -151,19 +158,28 @@ function placeOf(run: WorkflowRun, { nodeId, interruptId }: Asked, now: EpochMs)
   return { node, interrupt };
 }
 
-type Spoken = Asked & Omit<AnswerRequest, "node" | "interrupt">;
+type Spoken = QuestionPlace & Omit<AnswerRequest, "node" | "interrupt">;
 
 /** Adds to the refusal what this answer came to, where it is the one that settled the question. */
 function recallAnswer(refusal: HostRefusal, run: WorkflowRun, spoken: Spoken): HostRefusal {
   const { nodeId, interruptId } = spoken;
   const node = run.nodes.get(nodeId);
-  const recorded = node?.answers.findLast((each) => (interruptId ?? each.interruptId) === each.interruptId);
+  const recorded = node && findAnswer(node, interruptId);
   if (!node || !recorded || !isRecordedAnswer(recorded, { ...spoken, node })) return refusal;
   const { runId } = run;
   return {
     ...refusal,
     resolved: { runId, nodeId, interruptId: recorded.interruptId, status: statusOf(run) },
   };
+}
+
+/** Finds the recorded answer to a question; without its id, the newest one since the node was started, which may ask again soon. */
+function findAnswer(
+  { answers, earlierAnswers = [] }: NodeRun,
+  interruptId?: string,
+): RecordedAnswer | undefined {
+  if (interruptId === undefined) return answers.at(-1);
+  return [...earlierAnswers, ...answers].find((each) => each.interruptId === interruptId);
 }
 
 /** True also where no timer fired, as on a machine that slept. The time of a fork's question begins anew with its first own event. */
@@ -173,13 +189,16 @@ function isExpired(run: WorkflowRun, { atMs, timeoutMs = 0 }: Interrupt, now: Ep
 
 /** A schema that the gate or one of its questions brought is held against the answer before anything is recorded. */
 async function refuseBrokenSchema(
-  { contract }: InterruptDependencies,
+  { contract, clock }: InterruptDependencies,
   { run }: LoadedRun,
   answerRequest: Answer,
 ): Promise<HostRefusal | undefined> {
-  const interrupt = run.nodes.get(answerRequest.nodeId)?.interrupt;
-  const schema = interrupt?.resumeSchema;
-  const broken = interrupt && (await refuseBrokenAnswer({ contract }, interrupt, answerRequest.value));
+  const place = placeOf(run, answerRequest, clock.now());
+  // A question that is settled is refused as that, with what the answer came to.
+  if ("kind" in place) return undefined;
+  const { interrupt } = place;
+  const schema = interrupt.resumeSchema;
+  const broken = await refuseBrokenAnswer({ contract }, interrupt, answerRequest.value);
   if (broken || !schema) return broken;
   if (!isRecord(answerRequest.value)) return refuse("validation_error", "the answer must be an object");
   const problems = (await contract()).check(schema, answerRequest.value);
@@ -231,6 +250,31 @@ function open({ tokens, clock }: InterruptDependencies, token: string): Opened {
     : { payload };
 }
 
+interface QuestionOfTenant extends QuestionPlace {
+  readonly runId: CoordinationId;
+  readonly tenant: string;
+}
+
+/** Returns the question that is named where it is open, without a token. */
+export async function findOpenQuestion(
+  dependencies: InterruptDependencies,
+  { runId, tenant, ...place }: QuestionOfTenant,
+): Promise<Answered<OpenInterrupt>> {
+  const loadedRun = await dependencies.driver.newest(runId);
+  return loadedRun?.run.started.owner.tenant === tenant
+    ? inspectPlace(dependencies, loadedRun, place)
+    : refuseUnknownRun(runId);
+}
+
+function inspectPlace(
+  dependencies: InterruptDependencies,
+  { run }: LoadedRun,
+  question: QuestionPlace,
+): Answered<OpenInterrupt> {
+  const place = placeOf(run, question, dependencies.clock.now());
+  return "kind" in place ? place : { kind: "done", value: describe(dependencies, run, place, "inspect") };
+}
+
 export async function inspectToken(
   dependencies: InterruptDependencies,
   token: string,
@@ -239,11 +283,9 @@ export async function inspectToken(
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId } = opened.payload;
   const loadedRun = await dependencies.driver.newest(runId as CoordinationId);
-  if (!loadedRun) return refuse("interrupt_not_found", "there is no such interrupt");
-  const place = placeOf(loadedRun.run, { nodeId, interruptId }, dependencies.clock.now());
-  return "kind" in place
-    ? place
-    : { kind: "done", value: describe(dependencies, loadedRun.run, place, "inspect") };
+  return loadedRun
+    ? inspectPlace(dependencies, loadedRun, { nodeId, interruptId })
+    : refuse("interrupt_not_found", "there is no such interrupt");
 }
 
 export async function resolveToken(

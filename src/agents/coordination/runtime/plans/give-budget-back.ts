@@ -1,0 +1,62 @@
+/** Owns: giving back what a plan inside did not use of the budget that the plan around it had set aside. */
+import type { Usage } from "../../contracts/fact-fields.ts";
+import type { FactPayloads } from "../../contracts/facts.ts";
+import type { CoordinationId } from "../../contracts/ids.ts";
+import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
+import type { KnownCoordination } from "../../ledger/state.ts";
+import { describeError } from "../../std/describe-error.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+
+type GivingDependencies = Pick<RuntimeDependencies, "runs" | "logger">;
+type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
+
+/**
+ * Gives the rest back once no step of the plan can begin any more, though its agent may still be told how it ended. Where that
+ * fails, or a crash comes before it, the loan ends with the attempt.
+ */
+export async function giveBudgetBack(
+  dependencies: GivingDependencies,
+  inside: KnownCoordination,
+): Promise<void> {
+  const { coordinationId: to, created, plan, cancelledBy } = inside;
+  // A plan that ends with the attempt of its agent has nothing to give back before that.
+  if (!plan || !created.parent || cancelledBy === "parent") return;
+  const used = addSpent(spentFromUsage(created.parent.usedBefore), plan.spent);
+  await submitReturn(dependencies, { parent: created.parent, to }, () => used);
+}
+
+/** Gives back what was lent to a plan that could not be opened. An append that failed may have opened it all the same. */
+export async function giveBackIfUnopened(
+  dependencies: GivingDependencies,
+  parent: Parent,
+  to: CoordinationId,
+): Promise<void> {
+  await submitReturn(dependencies, { parent, to }, async () => {
+    const state = await dependencies.runs.state(to);
+    const opened = state.kind === "unopened" ? undefined : state.created.parent;
+    const isOpened =
+      opened?.coordinationId === parent.coordinationId &&
+      opened.stepId === parent.stepId &&
+      opened.attempt === parent.attempt;
+    return isOpened ? undefined : (parent.usedBefore ?? {});
+  });
+}
+
+interface Loan {
+  readonly parent: Parent;
+  readonly to: CoordinationId;
+}
+
+async function submitReturn(
+  { runs, logger }: GivingDependencies,
+  { parent: { coordinationId: runId, stepId, attempt }, to }: Loan,
+  findUsed: () => Usage | undefined | Promise<Usage | undefined>,
+): Promise<void> {
+  if (attempt === undefined) return;
+  try {
+    const used = await findUsed();
+    if (used) await runs.submit(runId, [{ type: "returnBudget", stepId, attempt, to, budget: used }]);
+  } catch (error) {
+    logger.warn({ runId, stepId }, `could not give back the budget of ${to}: ${describeError(error)}`);
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Owns: that the work of a request with a key is done once: its answer is kept for the same request, and so is its subject until then.
+ */
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
+import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type {
+  Begun,
+  KeptAnswer,
+  KeyedRequest,
+  RequestLog,
+} from "../../../agents/coordination/ports/workflow-store.ts";
+import { HTTP_BOUNDS } from "./http-bounds.ts";
+
+/**
+ * Says what a key keeps when the work is done: the answer; the subject, for which the same request may be tried again; or
+ * nothing, so that anything may be asked with the key.
+ */
+export type Kept = KeptAnswer | "subject" | "nothing";
+
+export interface WorkOutcome<T> {
+  readonly value: T;
+  readonly keep: Kept;
+}
+
+export type KeyedOutcome<T> =
+  { readonly kind: "done"; readonly value: T } | Exclude<Begun, { readonly kind: "new" }>;
+
+/** Writes the question that a request answers, as its subject. */
+export function formatQuestionSubject(question: object | undefined): string {
+  return question ? formatCanonicalJson(question) : "";
+}
+
+/** Reads the question that a subject names; `undefined` where it names none, or is the id of a run, as older versions kept it. */
+export function parseQuestionSubject(subject: string): unknown {
+  return subject.startsWith("{") ? JSON.parse(subject) : undefined;
+}
+
+interface KeyedDependencies {
+  readonly requests: RequestLog;
+  readonly clock: Clock;
+}
+
+/** Does the work, unless it was done or is under way. Work that throws may have been done: its subject stays. */
+export async function runOnce<T>(
+  { requests, clock }: KeyedDependencies,
+  request: Omit<KeyedRequest, "now" | "leaseUntilMs">,
+  work: (subject: string) => Promise<WorkOutcome<T>>,
+): Promise<KeyedOutcome<T>> {
+  const now = clock.now();
+  const leaseUntilMs = addMs(now, HTTP_BOUNDS.requestLeaseMs);
+  const begun = await requests.begin({ ...request, now, leaseUntilMs });
+  if (begun.kind !== "new") return begun;
+  const leasedKey = { ...request, leaseUntilMs };
+  let outcome: WorkOutcome<T>;
+  try {
+    outcome = await work(begun.subject);
+  } catch (error) {
+    await requests.lapse(leasedKey);
+    throw error;
+  }
+  const { keep, value } = outcome;
+  if (keep === "subject") await requests.lapse(leasedKey);
+  else if (keep === "nothing") await requests.release(leasedKey);
+  else await requests.finish(request, keep);
+  return { kind: "done", value };
+}

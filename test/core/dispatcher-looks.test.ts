@@ -1,0 +1,128 @@
+/** Owns: when the dispatcher looks again: at once after whatever is recorded, and not in a circle where nothing can be recorded. */
+import { describe, expect, it } from "vitest";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { createWorld, SETTINGS, spawnOf, type World } from "../support/fake-clock-host.ts";
+import type { MemoryStore } from "../support/memory-store.ts";
+import { createScriptedRunner, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import {
+  createGatesWith,
+  createRuling,
+  createScriptedVerifier,
+  listEvents,
+  spawnChild,
+} from "./gates-world.ts";
+import { AGENT, plan, PLAN_ID, scriptOf, step } from "./planned-world.ts";
+
+/** More tries than any of these tests needs: then a circle ends. */
+const TRIES_MAX = 200;
+
+interface FullDisk {
+  readonly wrap: (store: MemoryStore) => MemoryStore;
+  tries: number;
+}
+
+/** A disk that is full for the events of one type. */
+function createFullDisk(type: RunEvent["type"]): FullDisk {
+  const disk: FullDisk = {
+    tries: 0,
+    wrap: (store) => ({
+      ...store,
+      append: (request) => {
+        if (!request.events.some((event) => event.type === type)) return store.append(request);
+        disk.tries += 1;
+        if (disk.tries > TRIES_MAX) return new Promise(() => undefined);
+        return Promise.reject(new CoordinationError("LEDGER_FULL", "the disk is full"));
+      },
+    }),
+  };
+  return disk;
+}
+
+async function runOnDisk(world: World, disk: FullDisk, first: Scripted) {
+  const coordinator = world.start(disk.wrap);
+  await coordinator.start();
+  const steps = [step("a"), step("b", { dependsOn: ["a"] })];
+  await coordinator.submitPlan({ plan: plan(steps), ownerAgent: AGENT });
+  await world.clock.advance(1_000);
+  if (first === "work") await coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+  await world.clock.advance(10_000);
+  return coordinator;
+}
+
+describe("a full disk", () => {
+  it.each([
+    { when: "steps are skipped", type: "step.skipped", first: endFailing() },
+    { when: "an agent was stopped", type: "step.failed", first: "work" },
+    { when: "a plan is over", type: "coordination.terminal", first: endFailing() },
+  ] as const)(
+    "is tried again at the next sweep where $when, and not in a circle",
+    async ({ type, first }) => {
+      const disk = createFullDisk(type);
+      const world = createWorld({}, createScriptedRunner(scriptOf({ a: [first] })));
+      const coordinator = await runOnDisk(world, disk, first);
+      expect(disk.tries).toBeGreaterThan(0);
+      expect(disk.tries).toBeLessThan(10);
+      const { tries } = disk;
+      await world.clock.advance(SETTINGS.sweepMs);
+      expect(disk.tries).toBeGreaterThan(tries);
+      expect(disk.tries).toBeLessThan(tries + 10);
+      await coordinator.stop();
+    },
+  );
+});
+
+describe("a coordination of a model's spawns", () => {
+  it("stops the children of a child at once when that was stopped", async () => {
+    const world = createWorld({}, createScriptedRunner());
+    const coordinator = world.start();
+    await coordinator.start();
+    const { session } = await spawnChild(world, coordinator);
+    const nested = spawnOf({ task: "nested", source: session });
+    const admission = await coordinator.admitSpawn(nested);
+    if (admission.kind === "refused") throw new Error(admission.reason);
+    const { coordinationId, stepId } = admission.envelope;
+    const { childSessionKey, childRunId } = world.host.spawn(nested);
+    const claim = { coordinationId, stepId, sourceSession: session, toolCallId: "nested" };
+    await coordinator.confirmSpawn(claim, { childSessionKey, childRunId });
+    await coordinator.cancel({ coordinationId, stepId: "step-1" as StepId, by: "operator" });
+    await world.clock.advance(1_000);
+    expect(world.host.children.get(childSessionKey)?.ending).toEqual({ outcome: "cancelled" });
+    expect(listEvents(world, "step.failed").map(({ payload }) => payload.stepId)).toEqual(["step-1", stepId]);
+    await coordinator.stop();
+  });
+
+  it("asks about a spawn at its time, also where the host does not answer about another one", async () => {
+    const world = createWorld({}, createScriptedRunner());
+    const coordinator = world.start();
+    await coordinator.start();
+    world.host.says = () => new Promise(() => undefined);
+    await coordinator.admitSpawn(spawnOf({ task: "one" }));
+    await world.clock.advance(5_000);
+    await coordinator.admitSpawn(spawnOf({ task: "two" }));
+    await world.clock.advance(SETTINGS.acknowledgeMs);
+    expect(world.host.asked).toHaveLength(1);
+    // The host is waited for during 10 s. By then the second one is due, too.
+    await world.clock.advance(6_000);
+    const sha256s = world.host.asked.map(({ input }) => input.sha256);
+    expect(new Set(sha256s).size).toBe(2);
+    await coordinator.stop();
+  });
+
+  it("has a result checked at once, also while something is recorded again and again", async () => {
+    const { verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith(["lint"]), verifier });
+    const coordinator = world.start();
+    await coordinator.start();
+    const child = await spawnChild(world, coordinator);
+    await child.says("done");
+    await child.ends();
+    for (let turn = 0; turn < 20; turn += 1) {
+      await spawnChild(world, coordinator, `task ${turn}`);
+      await world.clock.advance(40);
+    }
+    expect(listEvents(world, "result.verified")).toHaveLength(1);
+    await coordinator.stop();
+  });
+});

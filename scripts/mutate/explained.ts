@@ -281,19 +281,8 @@ const LEDGER: readonly Explained[] = [
   },
   {
     file: "state.ts",
-    code: "return state.openSteps",
-    changes: [
-      [
-        "state.openSteps .toArray() .map((stepId) => state.steps.get(stepId)) .filter((step) => step !== undefined)",
-        "state.openSteps.toArray().map(stepId => state.steps.get(stepId))",
-      ],
-    ],
-    why: "Each open step is among the steps.",
-  },
-  {
-    file: "state.ts",
-    code: ".filter((step) => step !== undefined);",
-    changes: [["step !== undefined", "true"]],
+    code: "return state.openSteps.toArray().flatMap((stepId) => state.steps.get(stepId) ?? []);",
+    changes: [["[]", '["Stryker was here"]']],
     why: "Each open step is among the steps.",
   },
   {

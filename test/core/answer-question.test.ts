@@ -105,6 +105,28 @@ describe("an answer", () => {
     await run.close();
   });
 
+  it("that replaced a result is known again by its text and by who gave it, also by another process", async () => {
+    const { world, run } = await runDoubtedPlan();
+    const replacement = approve(QUESTION, { answer: "answer", text: '{ "n": 2 }' });
+    expect(await run.coordinator.isCountedAnswer(replacement)).toBe(false);
+    await run.coordinator.answer(replacement);
+    await waitUntilQuiet(world);
+    const other = world.start();
+    expect(await other.isCountedAnswer(replacement)).toBe(true);
+    for (const difference of [
+      { text: '{"n":3}' },
+      { text: "2" },
+      { by: { kind: "person", id: "bob" } },
+      { questionId: "plan-1:escalation-9" },
+      { questionId: "nonsense" },
+    ] as const)
+      expect(await other.isCountedAnswer({ ...replacement, ...difference })).toBe(false);
+    expect(await other.isCountedAnswer(approve(QUESTION))).toBe(false);
+    expect(listEvents(world, "escalation.answered")).toHaveLength(1);
+    await other.stop();
+    await run.close();
+  });
+
   it("of two processes at once counts once", async () => {
     const { world, run } = await runDoubtedPlan();
     const other = world.start();

@@ -3,7 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
+import type { FakeClock } from "../support/fake-clock.ts";
 import { createWorld, SETTINGS, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { testCoordinator } from "../support/ledger-fixtures.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 import { createScriptedRunner, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import {
@@ -73,6 +76,29 @@ describe("a full disk", () => {
   );
 });
 
+describe("a full disk where more steps are to begin than there are places", () => {
+  it("is tried again at the next sweep, and not in a circle", async () => {
+    const disk = createFullDisk("step.dispatched");
+    const { ledger, clock } = createWorld();
+    const coordinator = testCoordinator({
+      store: disk.wrap(ledger.open(clock)),
+      clock,
+      newCoordinationId: () => PLAN_ID,
+    });
+    await coordinator.start();
+    const steps = Array.from({ length: 20 }, (_, index) => step(`s${index}`));
+    await coordinator.submitPlan({ plan: plan(steps), ownerAgent: AGENT });
+    await clock.advance(10_000);
+    expect(disk.tries).toBeGreaterThan(0);
+    expect(disk.tries).toBeLessThan(50);
+    const { tries } = disk;
+    await clock.advance(SETTINGS.sweepMs);
+    expect(disk.tries).toBeGreaterThan(tries);
+    expect(disk.tries).toBeLessThan(tries + 50);
+    await coordinator.stop();
+  });
+});
+
 describe("a coordination of a model's spawns", () => {
   it("stops the children of a child at once when that was stopped", async () => {
     const world = createWorld({}, createScriptedRunner());
@@ -102,11 +128,24 @@ describe("a coordination of a model's spawns", () => {
     await world.clock.advance(5_000);
     await coordinator.admitSpawn(spawnOf({ task: "two" }));
     await world.clock.advance(SETTINGS.acknowledgeMs);
-    expect(world.host.asked).toHaveLength(1);
-    // The host is waited for during 10 s. By then the second one is due, too.
-    await world.clock.advance(6_000);
     const sha256s = world.host.asked.map(({ input }) => input.sha256);
     expect(new Set(sha256s).size).toBe(2);
+    await coordinator.stop();
+  });
+
+  it("stops a child at once, also where the host does not answer about another one", async () => {
+    const world = createWorld({}, createScriptedRunner());
+    const coordinator = world.start();
+    await coordinator.start();
+    const { session } = await spawnChild(world, coordinator);
+    world.host.says = () => new Promise(() => undefined);
+    await coordinator.admitSpawn(spawnOf({ task: "another" }));
+    await world.clock.advance(SETTINGS.acknowledgeMs);
+    expect(world.host.asked).toHaveLength(1);
+    const [{ runId: coordinationId }] = listEvents(world, "coordination.created") as [RunEvent];
+    await coordinator.cancel({ coordinationId, stepId: "step-1" as StepId, by: "operator" });
+    await world.clock.advance(1_000);
+    expect(world.host.children.get(session)?.ending).toEqual({ outcome: "cancelled" });
     await coordinator.stop();
   });
 
@@ -123,6 +162,81 @@ describe("a coordination of a model's spawns", () => {
       await world.clock.advance(40);
     }
     expect(listEvents(world, "result.verified")).toHaveLength(1);
+    await coordinator.stop();
+  });
+});
+
+describe("a coordination that waits for a session to be told", () => {
+  it("is not looked at again and again meanwhile", async () => {
+    const { verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const runner = createScriptedRunner(() => "work");
+    const world = createWorld({}, runner, { gates: createGatesWith(["lint"]), verifier });
+    let wakes = 0;
+    const clock: FakeClock = {
+      ...world.clock,
+      wakeAt: (...wake) => {
+        wakes += 1;
+        return world.clock.wakeAt(...wake);
+      },
+    };
+    const coordinator = world.start((store) => store, { clock, runner: world.host });
+    await coordinator.start();
+    const child = await spawnChild(world, coordinator);
+    await child.says("done");
+    await child.ends();
+    await world.clock.advance(5_000);
+    expect(runner.orders).toHaveLength(1);
+    wakes = 0;
+    await world.clock.advance(10_000);
+    // Whether the session's turn is over is asked once a second.
+    expect(wakes).toBeLessThan(50);
+    await coordinator.stop();
+  });
+});
+
+describe("a question to the host", () => {
+  it("is asked again only after a while, however often something is recorded", async () => {
+    const world = createWorld({}, createScriptedRunner());
+    const coordinator = world.start();
+    await coordinator.start();
+    world.host.says = () => Promise.resolve({ kind: "unknown" });
+    await coordinator.admitSpawn(spawnOf({ task: "one" }));
+    await world.clock.advance(SETTINGS.acknowledgeMs);
+    expect(world.host.asked).toHaveLength(1);
+    const [first] = world.host.asked;
+    for (let turn = 0; turn < 20; turn += 1) {
+      await spawnChild(world, coordinator, `task ${turn}`);
+      await world.clock.advance(1_000);
+    }
+    const again = world.host.asked.filter(({ input }) => input.sha256 === first?.input.sha256);
+    expect(again.length).toBeLessThan(3);
+    await coordinator.stop();
+  });
+});
+
+describe("an effect that becomes due again with what it recorded", () => {
+  it("is taken up as soon as its first time is over", async () => {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ a: ["work"] })));
+    let loans = 0;
+    const coordinator = world.start((store) => ({
+      ...store,
+      append: async (request) => {
+        const isLoan = request.events.some(({ type }) => type === "budget.lent");
+        if (isLoan) loans += 1;
+        // The first one lends the budget, the second one gives back what is left of it.
+        if (isLoan && loans === 2) await waitFor(world.clock, 5_000);
+        return store.append(request);
+      },
+    }));
+    await coordinator.start();
+    await coordinator.submitPlan({ plan: plan([step("a")], { budget: { spawns: 5 } }), ownerAgent: AGENT });
+    await world.clock.advance(1_000);
+    const session = world.plans.orders.at(-1)!.childSessionKey;
+    const nested = { ...plan([step("n")]), coordinationId: "plan-2", ownerSession: session };
+    await coordinator.submitPlan({ plan: nested, submittedBy: session, ownerAgent: AGENT });
+    await world.clock.advance(20_000);
+    expect(loans).toBe(2);
+    expect(listEvents(world, "coordination.terminal").map(({ runId }) => runId)).toEqual(["plan-2"]);
     await coordinator.stop();
   });
 });

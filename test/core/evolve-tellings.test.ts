@@ -47,6 +47,13 @@ describe("the tellings to a session", () => {
     expect(listIds(scene)).toEqual(["result:step-1:1"]);
   });
 
+  it("are none of which no turn began", () => {
+    const scene = createAsking().then(askParent("second"));
+    scene.then({ type: "recordTelling", tellingId: "question:escalation-1", delivery: "not_delivered" });
+    scene.then({ type: "recordTelling", tellingId: "question:escalation-2", delivery: "unknown" });
+    expect(listIds(scene)).toEqual(["question:escalation-2"]);
+  });
+
   it("are the newest twenty, and none of another session or of people", () => {
     const scene = createSpawnedScene(DOUBTING).then(ask());
     // The first letter tells questions apart.

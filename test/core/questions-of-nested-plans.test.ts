@@ -98,7 +98,7 @@ describe("a question to the session that submitted a plan", () => {
     expect(listed).toMatchObject([{ questionId: "nested:escalation-1" }]);
     world.host.end(child, { outcome: "completed" });
     await coordinator.endChild(child, { outcome: "completed" });
-    await world.clock.advance(world.settings.sweepMs);
+    await world.clock.advance(1_000);
     expect(listTold(world)).toEqual([child]);
     await coordinator.stop();
   });

@@ -3,7 +3,14 @@ import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { endDone, type Script } from "../support/scripted-runner.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
-import { AGENT, createGateways, LEASE_MS, OWNER_SESSION, type Gateways, type TestGateway } from "./gateways-scene.ts";
+import {
+  AGENT,
+  createGateways,
+  LEASE_MS,
+  OWNER_SESSION,
+  type Gateways,
+  type TestGateway,
+} from "./gateways-scene.ts";
 import { createEscalationsWith, createGatesWith, createScriptedChannel } from "./gates-world.ts";
 import { createRetries, plan, PLAN_ID, step, type Fields } from "./planned-world.ts";
 import { logOver } from "./run-log-scene.ts";
@@ -20,24 +27,24 @@ async function submitSlow({ coordinator }: TestGateway, fields: Fields): Promise
   await waitUntilSettled();
 }
 
-describe("an attempt of a gone gateway", () => {
-  /** Lets gateway `b` take over `slow`, which ran in `a`: its deadline passes before the plan of its agent is ended. */
-  async function runOutOfTime(gateways: Gateways): Promise<TestGateway> {
-    const a = await gateways.start("a", workOnSlow);
-    const b = await gateways.start("b");
-    // A host does not tell a session that it does not know from one that is yet to begin.
-    b.plans.cancel = () => Promise.resolve("unreachable");
-    await submitSlow(a, { timeoutMs: 1_000, ...createRetries(1) });
-    await logOver(gateways).submit(PLAN_ID, [{ type: "recordUsage", ...usageOf("slow" as StepId, 10) }]);
-    const ownerSession = a.plans.orders[0]!.childSessionKey;
-    const inner = plan([step("slow")], { coordinationId: "plan-2", ownerSession });
-    await a.coordinator.submitPlan({ plan: inner, submittedBy: ownerSession, ownerAgent: AGENT });
-    await waitUntilSettled();
-    a.kill();
-    await gateways.clock.advance(LEASE_MS * 4);
-    return b;
-  }
+/** Lets gateway `b` take over `slow`, which ran in `a`: its deadline passes before the plan of its agent is ended. */
+async function runOutOfTime(gateways: Gateways): Promise<TestGateway> {
+  const a = await gateways.start("a", workOnSlow);
+  const b = await gateways.start("b");
+  // A host does not tell a session that it does not know from one that is yet to begin.
+  b.plans.cancel = () => Promise.resolve("unreachable");
+  await submitSlow(a, { timeoutMs: 1_000, ...createRetries(1) });
+  await logOver(gateways).submit(PLAN_ID, [{ type: "recordUsage", ...usageOf("slow" as StepId, 10) }]);
+  const ownerSession = a.plans.orders[0]!.childSessionKey;
+  const inner = plan([step("slow")], { coordinationId: "plan-2", ownerSession });
+  await a.coordinator.submitPlan({ plan: inner, submittedBy: ownerSession, ownerAgent: AGENT });
+  await waitUntilSettled();
+  a.kill();
+  await gateways.clock.advance(LEASE_MS * 4);
+  return b;
+}
 
+describe("an attempt of a gone gateway", () => {
   it("runs out of time where its deadline passes before the plan of its agent is ended, and is tried again", async () => {
     await using gateways = createGateways();
     const b = await runOutOfTime(gateways);

@@ -186,8 +186,9 @@ it("a stopped turn with the answer is no cancelled step where the process dies b
 });
 
 it("no turn with the answer begins any more at the deadline of its attempt", async () => {
-  const { run, world } = await runAnswering({ timeoutMs: 60_000 }, "throw");
+  const { run, world, queue } = await runAnswering({ timeoutMs: 60_000 }, "throw");
   const starts = run.ordersOf(TURN).length;
+  queue.isEarlier = true;
   await run.restart(() => world.clock.jump(run.ordersOf("a")[0]!.deadlineAtMs));
   await run.advance(10_000);
   expect(run.ordersOf(TURN)).toHaveLength(starts);

@@ -138,3 +138,50 @@ it("an agent whose attempt completed is told what became of a result also when t
   expect(run.ordersOf(SPAWNED)).toHaveLength(1);
   await run.close();
 });
+
+describe("an agent that is stopped with its plan before it was told what became of a result", () => {
+  const CANCEL_PLAN = { coordinationId: PLAN_ID, by: "operator" } as const;
+
+  it("is not called out of reach", async () => {
+    const scene = await runAtWork();
+    const { run } = scene;
+    await holdResult(scene);
+    await run.coordinator.cancel(CANCEL_PLAN);
+    await run.advance(5_000);
+    expect(run.events("session.told")).toMatchObject([{ payload: { delivery: "not_delivered" } }]);
+    const failed = run.events("step.failed").filter(({ nodeId }) => nodeId === "a");
+    const message = "cancelled before it was done";
+    expect(failed.map(({ payload }) => payload.error)).toEqual([{ code: "child_cancelled", message }]);
+    await run.close();
+  });
+
+  it("has completed where it was done before it could be stopped", async () => {
+    const scene = await runAtWork();
+    const { run, reach, scripted } = scene;
+    await holdResult(scene);
+    reach.isLost = () => {
+      scripted.end("a", endDone());
+      return false;
+    };
+    await run.coordinator.cancel(CANCEL_PLAN);
+    await run.advance(5_000);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+});
+
+it("an attempt times out six seconds after its deadline at the latest, also where the host answers nothing", async () => {
+  const scene = await runAtWork({ timeoutMs: 60_000 });
+  const { run, reach } = scene;
+  await askInPlanInside(scene);
+  await run.advance(55_000);
+  reach.isMute = () => true;
+  reach.isSilent = () => true;
+  const [order] = run.ordersOf("a");
+  await run.advance(order!.deadlineAtMs + 6_000 - scene.world.clock.now());
+  expect(run.events("step.timed_out")).toMatchObject([{ payload: { stepId: "a" } }]);
+  reach.isMute = () => false;
+  reach.isSilent = () => false;
+  await run.advance(60_000);
+  await run.close();
+});

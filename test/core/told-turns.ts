@@ -15,6 +15,9 @@ import {
 import { createEscalationsWith, createGatesWith } from "./gates-world.ts";
 import { PLAN_ID, scriptOf } from "./planned-world.ts";
 
+/** So long after a turn is due the host may have begun it without a record of it yet. */
+const BEGIN_MS_MAX = 60_000;
+
 const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({}) };
 
 export interface ToldWorld {
@@ -30,17 +33,19 @@ export interface ToldWorld {
   readonly queue: { isWaiting: boolean; isSilent: boolean; isEarlier: boolean; isSecond: boolean };
   /**
    * Says of the key of a turn that is to be stopped whether it is out of reach, and whether the host never answers. Unknown: the host
-   * does not say how the turn goes.
+   * does not say how the turn goes. Mute: it never answers when it is asked how the turn goes.
    */
-  readonly reach: Record<"isLost" | "isSilent" | "isUnknown", (key: string) => boolean>;
+  readonly reach: Record<"isLost" | "isSilent" | "isUnknown" | "isMute", (key: string) => boolean>;
 }
 
 export function createToldWorld(scripts: Readonly<Record<string, readonly Scripted[]>>): ToldWorld {
   const scripted = createScriptedRunner(scriptOf(scripts));
   const words = { newest: "Waiting" };
   const queue = { isWaiting: false, isSilent: false, isEarlier: false, isSecond: false };
-  const reach: ToldWorld["reach"] = { isLost: () => false, isSilent: () => false, isUnknown: () => false };
+  const isNone = (): boolean => false;
+  const reach: ToldWorld["reach"] = { isLost: isNone, isSilent: isNone, isUnknown: isNone, isMute: isNone };
   const observe = async (attempt: Attempt): Promise<Observation> => {
+    if (reach.isMute(attempt.idempotencyKey)) return new Promise(() => undefined);
     if (reach.isUnknown(attempt.idempotencyKey)) return { kind: "unknown" };
     const seen = await scripted.observe(attempt);
     const isLost = queue.isSecond && attempt.childRunId?.startsWith("plan-2:@delivery:");
@@ -59,8 +64,11 @@ export function createToldWorld(scripts: Readonly<Record<string, readonly Script
   };
   const subagent: AgentRunner = { ...scripted, observe, follow, cancel };
   const observeTelling = async (attempt: Attempt): Promise<Observation> => {
+    if (reach.isMute(attempt.idempotencyKey)) return new Promise(() => undefined);
     if (queue.isSilent) return { kind: "unknown" };
     const seen = await scripted.observe(attempt);
+    const mayBegin = !queue.isEarlier && plain.clock.now() - attempt.dispatchedAtMs < BEGIN_MS_MAX;
+    if (seen.kind === "absent" && mayBegin) return { kind: "unknown" };
     if ((seen.kind !== "running" && seen.kind !== "ended") || queue.isWaiting) return seen;
     const childRunId = queue.isSecond ? `run-2:${seen.childRunId}` : seen.childRunId;
     return { ...seen, childRunId, kind: "ended", outcome: "completed" };

@@ -104,6 +104,19 @@ describe("the answer of a supervisor's model", () => {
     ]);
   });
 
+  it("fails the node where it is cut off, also behind a whole decision", () => {
+    const cutOff = fail(
+      "decision_malformed",
+      "the model's answer was cut off where the bound of its length is",
+    );
+    const text = `${JSON.stringify(SEND)} or ${JSON.stringify(END).slice(0, -5)}`;
+    expect(settle({ ...say(text), isCutOff: true })).toStrictEqual([cutOff]);
+    expect(settle({ ...say("", SEND), isCutOff: true })).toStrictEqual([cutOff]);
+    expect(settle({ ...say(""), isCutOff: true })).toStrictEqual([
+      fail("model_answer_empty", "the model answered nothing"),
+    ]);
+  });
+
   it("may send nobody but the supervisor's workers", () => {
     const answer = say(JSON.stringify(SEND));
     expect(settle(answer, createView({ config: { workers: ["writer"] } }))).toHaveLength(2);

@@ -112,9 +112,11 @@ describe("the inputs of a node", () => {
     const second = [draftStart("before"), draftEnd(3), draftStart("before")];
     for (const count of [0, 1, 2, 3])
       expect(inputsOf(playRun({}, ...first, ...second.slice(0, count)), graph, node)).toEqual({ input: 2 });
-    expect(inputsOf(playRun({}, draftStart("read"), ...first.slice(0, 2)), graph, node)).toEqual({
-      input: 1,
-    });
+    // Where it first ended after this one began, its newest outputs count.
+    for (const [count, input] of [undefined, 1, undefined, 2].entries())
+      expect(inputsOf(playRun({}, draftStart("read"), ...first.slice(0, count + 1)), graph, node)).toEqual(
+        input === undefined ? {} : { input },
+      );
   });
 
   it.each([

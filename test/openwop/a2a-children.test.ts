@@ -104,6 +104,17 @@ describe("a message that names a question", () => {
     expect(ended.result?.task.status.state).toBe("TASK_STATE_COMPLETED");
   });
 
+  it("answers the question whose id it gives, without the node", async () => {
+    const task = await begin("two-gates", "by-id");
+    expect(readShownQuestion(task)).toMatchObject({ nodeId: "one" });
+    const answered = await accept("other-id", task.id, { interruptId: "other~1" });
+    expect(readShownQuestion(answered.result?.task)).toMatchObject({ nodeId: "one" });
+    const late = await accept("late-id", task.id, { interruptId: "other~1" });
+    expect(late.error?.message).toContain("the task does not ask the question that it names");
+    const ended = await accept("one-id", task.id, { interruptId: "one~1" });
+    expect(ended.result?.task.status.state).toBe("TASK_STATE_COMPLETED");
+  });
+
   it("is refused where the run that it names is none of the task's", async () => {
     const [task, other] = [await begin("two-gates", "mine"), await begin("two-gates", "others")];
     for (const name of [{ runId: other.id }, { runId: other.id, nodeId: "one" }, { nodeId: "none" }]) {

@@ -7,6 +7,7 @@ import { withOtherRuns } from "../../src/agents/coordination/runtime/workflow-ho
 import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
 import type {
   Caller,
+  QuestionPlace,
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { composeWorkflows } from "../../src/plugins/compose-workflows.ts";
@@ -52,7 +53,7 @@ const EMPTY = {
 } as unknown as WorkflowHost;
 
 /** An agent has asked people something. */
-async function createScene(kind?: "approval") {
+async function createScene(kind?: "approval", options?: readonly string[]) {
   const folder = createTempFolder();
   const clock = createManualClock();
   const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
@@ -67,6 +68,7 @@ async function createScene(kind?: "approval") {
     kind: kind ?? "clarification",
     traceId: "trace",
     question: "the words of the agent",
+    ...(options && { options }),
   });
   if (question.kind === "refused") throw new Error(question.reason);
   const others = createCoordinationRuns({
@@ -166,6 +168,51 @@ describe("a coordination that waits for people", () => {
         }) as unknown,
       }),
     );
+  });
+
+  it("tells an answer that is given again that it counted, and no other one", async () => {
+    await using at = await createScene();
+    const question = { nodeId: "orchestrator", interruptId: QUESTION };
+    const answer = { answers: { [QUESTION]: "yes, please" } };
+    await at.host.resolve(OURS, RUN, question, answer);
+    const refusal = { kind: "refused", code: "interrupt_already_resolved" };
+    const resolved = { ...question, runId: RUN };
+    expect(await at.host.resolve(OURS, RUN, question, answer)).toMatchObject({ ...refusal, resolved });
+    const others: readonly (readonly [Caller, QuestionPlace, unknown])[] = [
+      [{ ...OURS, principal: "ann" }, question, answer],
+      [OURS, question, { answers: { [QUESTION]: "no, thanks" } }],
+      [OURS, question, { action: "reject" }],
+      [OURS, question, { action: "perhaps" }],
+      [OURS, { nodeId: "orchestrator" }, answer],
+      [OURS, { ...question, interruptId: "escalation-9" }, answer],
+    ];
+    for (const [caller, place, value] of others) {
+      const refused = await at.host.resolve(caller, RUN, place, value);
+      expect(refused).toMatchObject(refusal);
+      expect(refused).not.toHaveProperty("resolved");
+    }
+    await at.host.cancel(OURS, RUN, {});
+    await at.pass();
+    expect(await at.host.resolve(OURS, RUN, question, answer)).toMatchObject({
+      ...refusal,
+      resolved: { ...resolved, status: "cancelled" },
+    });
+    const log = await at.host.events(OURS, RUN, ALL);
+    const events = log.kind === "done" ? log.value.events : [];
+    expect(events.filter(({ type }) => type === "escalation.answered")).toHaveLength(1);
+  });
+
+  it("tells an approval, and a choice of an option, that is given again that it counted", async () => {
+    for (const [kind, value] of [
+      ["approval", { action: "accept" }],
+      [undefined, { answers: { [QUESTION]: ' "blue" ' } }],
+    ] as const) {
+      await using at = await createScene(kind, ["blue", "red"]);
+      const question = { nodeId: "orchestrator", interruptId: QUESTION };
+      expect(await at.host.resolve(OURS, RUN, question, value)).toMatchObject({ kind: "done" });
+      expect(await at.host.resolve(OURS, RUN, question, value)).toMatchObject({ resolved: question });
+      expect(await at.host.resolve(OURS, RUN, question, { action: "reject" })).not.toHaveProperty("resolved");
+    }
   });
 
   it("is cancelled, and cannot be paused", async () => {

@@ -67,6 +67,8 @@ export function createStubPlans(
       askedCalls.push({ subject: "answerChild", args: [request] });
       return says.answerChild?.(request) ?? Promise.reject(new Error("answerChild was not expected"));
     },
+    isCountedAnswer: (request) =>
+      says.isCountedAnswer?.(request) ?? Promise.reject(new Error("isCountedAnswer was not expected")),
     listQuestionsTo: (...args) => says.listQuestionsTo?.(...args) ?? Promise.resolve([]),
     answer: (request) => {
       askedCalls.push({ subject: "answer", args: [request] });

@@ -84,6 +84,7 @@ function checkChild(
 
 function checkFate(world: World, child: SpawnedChild, { outcome, event }: Fate): string[] {
   if (world.hasGoneBack || isExcused(world, { outcome, event })) return [];
+  if (outcome === "failed" && hasFailedTelling(world, child)) return [];
   const turn = findRevisingTurn(world, event);
   const { ending } = turn ?? child;
   const hasEnded = turn ? hasTurnEndedSo(turn, outcome, event) : hasEndedSo(child, outcome, event);
@@ -111,6 +112,16 @@ function findRevisingTurn({ gateways }: World, event: RunEvent): HostRun | undef
   if (attempt === 1 || via !== "runner") return undefined;
   const turnKey = `${event.runId}:${stepId}:${attempt}`;
   return gateways.flatMap(({ agents }) => agents.runs).find(({ key }) => key === turnKey);
+}
+
+/** The turn failed in which the child was told the answer to its question. */
+function hasFailedTelling({ gateways }: World, { session }: SpawnedChild): boolean {
+  return gateways
+    .flatMap(({ agents }) => agents.runs)
+    .some(
+      ({ key, order, ending }) =>
+        key.endsWith(":told") && order.childSessionKey === session && ending?.outcome === "failed",
+    );
 }
 
 /** The host did not begin the turn in which the child was to revise its result. */

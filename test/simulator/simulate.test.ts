@@ -23,6 +23,7 @@ const FIRST_SEED = Number(process.env["SIMULATE_SEED"] ?? 1);
 const FOUND: readonly { readonly world: Simulation["world"]; readonly seed: number }[] = [
   ...[
     2_000_447, 10_016_045, 30_404_888, 40_054_330, 40_077_734, 90_023_114, 92_008_435, 93_030_541, 93_031_816,
+    95_102_771,
   ].map((seed) => ({ world: "coordinations", seed }) as const),
   ...[12_329, 12_731, 21_720, 23_277, 50_460, 145_641].map((seed) => ({ world: "workflows", seed }) as const),
 ];

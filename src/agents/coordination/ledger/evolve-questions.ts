@@ -47,7 +47,7 @@ export function evolveQuestion(
     case "escalation.closed":
       return evolveClosed(state, event, withStep);
     case "session.told":
-      return { ...state, tellings: state.tellings.remove(event.payload.tellingId) };
+      return evolveTold(state, event.payload);
   }
 }
 
@@ -77,6 +77,14 @@ function addQuestionTelling(
 ): OpenCoordination["tellings"] {
   const telling = createQuestionTelling(payload, sinceMs);
   return telling ? tellings.set(telling.tellingId, telling) : tellings;
+}
+
+function evolveTold(
+  state: OpenCoordination,
+  { tellingId, delivery }: FactPayloads["session.told"],
+): OpenCoordination {
+  const untold = delivery === "not_delivered" ? state.untold.add(tellingId) : state.untold;
+  return { ...state, tellings: state.tellings.remove(tellingId), untold };
 }
 
 /** Puts a question to people. The session that was asked first need not hear of it any more. */

@@ -5,7 +5,7 @@
  * L2 sequences are gapless. L4 the same log folds to the same state in every release: change the meaning of an old
  * event only by a new event version. D5 terminal states absorb; no fact follows `coordination.terminal` but what was used.
  */
-import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
+import { Map as ImmutableMap, OrderedMap, OrderedSet, Set as ImmutableSet } from "immutable";
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import type { Usage } from "../contracts/fact-fields.ts";
 import { type FactEvent, isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
@@ -180,6 +180,7 @@ function evolveCreated(
     openQuestions: OrderedMap(),
     held: OrderedSet(),
     tellings: OrderedMap(),
+    untold: ImmutableSet(),
     bill: createBill(),
     worktrees: OrderedMap(),
     ...(event.payload.plan && { plan: createProgress(epochMsOf(event.timestamp)) }),

@@ -6,7 +6,14 @@ import { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import type { Usage } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
-import { isEnded, type OpenCoordination, type PlanProgress, type Spent, type Step } from "./state.ts";
+import {
+  isEnded,
+  type OpenCoordination,
+  type PlanProgress,
+  type Spent,
+  type Step,
+  type Stray,
+} from "./state.ts";
 
 export const NOTHING_SPENT: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
@@ -195,9 +202,14 @@ export function addStray(plan: PlanProgress, { spec, phase }: Step): PlanProgres
   if (isDelivery({ spec }) || (phase.status !== "dispatched" && phase.status !== "running")) return plan;
   const session = phase.status === "running" ? phase.childSessionKey : phase.targetSession;
   if (!session) return plan;
-  const { attempt, dispatchedAtMs } = phase;
-  const childRunId = phase.status === "running" ? { childRunId: phase.childRunId } : {};
-  const stray = { stepId: spec.stepId, attempt, dispatchedAtMs, ...childRunId };
+  const { attempt, dispatchedAtMs, gateway } = phase;
+  const stray: Stray = {
+    stepId: spec.stepId,
+    attempt,
+    dispatchedAtMs,
+    ...(phase.status === "running" && { childRunId: phase.childRunId }),
+    ...(gateway !== undefined && { gateway }),
+  };
   return { ...plan, strays: plan.strays.set(session, stray) };
 }
 

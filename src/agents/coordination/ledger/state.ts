@@ -2,7 +2,7 @@
  * Owns: the shape of a coordination's folded state. Does not own: how events change it (`evolve.ts`) or what may
  * happen next (`dispatch/decide.ts`).
  */
-import type { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
+import type { List, Map as ImmutableMap, OrderedMap, OrderedSet, Set as ImmutableSet } from "immutable";
 import type { StatedConfidence } from "../contracts/commands.ts";
 import type { Lane } from "../contracts/envelope.ts";
 import type {
@@ -81,6 +81,8 @@ interface KnownFields {
   readonly held: OrderedSet<StepId>;
   /** Tellings that sessions still wait for, by id. */
   readonly tellings: OrderedMap<string, Telling>;
+  /** The ids of tellings of which no turn began, and none will. */
+  readonly untold: ImmutableSet<string>;
   /** Worktrees of attempts that are not known to be gone, as `worktreeKeyOf` names them. */
   readonly worktrees: OrderedMap<string, Worktree>;
   /** How far the plan reached what it is for. */
@@ -152,6 +154,7 @@ export interface Stray {
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
   readonly childRunId?: string;
+  readonly gateway?: string;
 }
 
 export interface Spent {
@@ -378,10 +381,7 @@ const ENDED: ReadonlySet<StepPhase["status"]> = new Set([
 
 /** The steps that have not ended, in order of admission. */
 export function openStepsOf(state: OpenCoordination | EndedCoordination): Step[] {
-  return state.openSteps
-    .toArray()
-    .map((stepId) => state.steps.get(stepId))
-    .filter((step) => step !== undefined);
+  return state.openSteps.toArray().flatMap((stepId) => state.steps.get(stepId) ?? []);
 }
 
 /** The child of the newest attempt. */

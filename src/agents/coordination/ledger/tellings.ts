@@ -37,16 +37,18 @@ function isAwaited({ spec, phase, withheld }: Step): boolean {
   return withheld !== undefined || ("error" in phase && phase.error.code === "result_lost");
 }
 
-/** Lists what a session was told, or waits to be told, but for old tellings, whose turns are long over. */
+/** Lists the tellings to a session that may have a turn, or may get one, but for old ones, whose turns are long over. */
 export function listTellingsTo(state: KnownCoordination, session: SessionKey): Telling[] {
-  const { escalations, steps, tellings } = state;
+  const { escalations, steps, tellings, untold } = state;
   const questions = escalations
     .toList()
     .map((question) => createQuestionTelling(question, question.askedAtMs));
   const results = steps.toList().map(createResultTelling);
   const all = [...questions, ...results, ...tellings.values()].filter((telling) => telling !== undefined);
   const byId = new Map(
-    all.filter((telling) => telling.session === session).map((each) => [each.tellingId, each]),
+    all
+      .filter((telling) => telling.session === session && !untold.has(telling.tellingId))
+      .map((each) => [each.tellingId, each]),
   );
   return [...byId.values()].toSorted((a, b) => a.sinceMs - b.sinceMs).slice(-TELLINGS_MAX);
 }

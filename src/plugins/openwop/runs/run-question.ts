@@ -2,6 +2,7 @@
 import type {
   Caller,
   OpenInterrupt,
+  QuestionPlace,
   RunSnapshot,
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -95,19 +96,38 @@ interface QuestionOfRun extends QuestionName {
   readonly runId: string;
 }
 
-/** Reads the question of the node; where none is named, the one that the run asked first. */
+/** Reads the question of the node, or the one of this id; where neither is named, the one that the run asked first. */
 async function readOpenQuestion(
   host: Pick<WorkflowHost, "snapshot" | "question">,
   caller: Caller,
   { runId, nodeId, interruptId }: QuestionOfRun,
 ): Promise<ShownQuestion | undefined> {
-  if (nodeId === undefined) {
-    const found = await readUnlessDamaged(host, caller, runId);
-    return found?.kind === "done" ? readQuestion(found.value) : undefined;
+  const id = interruptId === undefined ? {} : { interruptId };
+  if (nodeId !== undefined) return await readQuestionOfNode(host, caller, runId, { nodeId, ...id });
+  const found = await readUnlessDamaged(host, caller, runId);
+  if (found?.kind !== "done") return undefined;
+  if (interruptId === undefined) return readQuestion(found.value);
+  for (const suspended of listSuspendedNodes(found.value)) {
+    const question = await readQuestionOfNode(host, caller, runId, { nodeId: suspended, interruptId });
+    if (question) return question;
   }
-  const place = { nodeId, ...(interruptId !== undefined && { interruptId }) };
+  return undefined;
+}
+
+async function readQuestionOfNode(
+  host: Pick<WorkflowHost, "question">,
+  caller: Caller,
+  runId: string,
+  place: QuestionPlace,
+): Promise<ShownQuestion | undefined> {
   const found = await host.question(caller, runId, place);
   return found.kind === "done" ? showQuestion(found.value) : undefined;
+}
+
+function listSuspendedNodes({ nodeStates = {} }: RunSnapshot): string[] {
+  return Object.entries(nodeStates as Readonly<Record<string, { readonly status: string }>>)
+    .filter(([, { status }]) => status === "suspended")
+    .map(([nodeId]) => nodeId);
 }
 
 function isNamed(question: ShownQuestion, name: QuestionName): boolean {

@@ -1,5 +1,6 @@
 /** Owns: the free capacity of the lanes, which both planners of effects read. */
 import type { Lane } from "../../contracts/envelope.ts";
+import type { EpochMs } from "../../contracts/ids.ts";
 import type { Allowance } from "../../lanes/pick-best.ts";
 
 /** How many requests the lanes take now, and which effects are already under way. */
@@ -13,6 +14,8 @@ export interface Capacity {
   isUnderway(effectId: string): boolean;
   /** True for a notice that has been under way for its turn. Absent: none has. */
   readonly hasHadTurn?: (effectId: string) => boolean;
+  /** True where the host was asked a question lately, and after that time. Absent: it was not. */
+  readonly isAskedSince?: (effectId: string, dueAtMs: EpochMs) => boolean;
 }
 /** Asks the runtime to end the coordination, unless its owner is still at work on the trace. */
 export interface EndCoordination {

@@ -51,12 +51,9 @@ const NO_LIMIT: Capacity = {
 /** Returns the effects that are due now. */
 export function planDispatch(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const asks = observedStepsOf(state).filter(
-    (step) => isAtWork(step) && !isContinuedByUs(step) && now >= computeDueTime(state, step),
-  );
   const effects: Effect[] = [
     ...planObservedStops(state),
-    ...asks.map((step) => askHost(state, step)),
+    ...planOverdueAsks(state, now, capacity),
     ...planOverdueReviews(state, now),
     ...planGateEffects(state, now, capacity),
     ...planContinuations(state, now, capacity),
@@ -103,13 +100,24 @@ export function findNextDeadline(state: Coordination, after?: EpochMs): EpochMs 
 }
 
 /** True when nothing is open that the end has to wait for. A cancelled coordination does not wait for answers. */
-function isIdle({ openSteps, tellings, openQuestions, cancelledBy }: OpenCoordination): boolean {
+export function isIdle({ openSteps, tellings, openQuestions, cancelledBy }: OpenCoordination): boolean {
   const isAsked = openQuestions.size > 0 && cancelledBy === undefined;
   return openSteps.size === 0 && tellings.size === 0 && !isAsked;
 }
 
 function isAtWork({ phase }: Step): boolean {
   return phase.status !== "held" && phase.status !== "backoff";
+}
+
+/** Plans a question about every step that is overdue. One that was asked after that is asked again only after a while. */
+function planOverdueAsks(state: OpenCoordination, now: EpochMs, { isAskedSince }: Capacity): AskHost[] {
+  return observedStepsOf(state)
+    .filter((step) => isAtWork(step) && !isContinuedByUs(step))
+    .flatMap((step) => {
+      const dueAtMs = computeDueTime(state, step);
+      const ask = askHost(state, step);
+      return now < dueAtMs || isAskedSince?.(ask.effectId, dueAtMs) === true ? [] : [ask];
+    });
 }
 
 /** Plans the attempts of spawns whose results went back to their agents: from then on we start their turns. */

@@ -5,7 +5,7 @@ import type { Observation } from "../../contracts/observation.ts";
 import { isPlanned, mustStop } from "../../dispatch/plan-rules.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import { askWithin, type Stoppable } from "../environment/bounded-answer.ts";
+import { askWithin, type Stoppable, type Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 /** A host that has not answered by then has not answered. */
@@ -17,12 +17,15 @@ export function filterObservation({ childSessionKey }: Attempt, seen: Observatio
   return isOther ? { kind: "unknown" } : seen;
 }
 
+/** A deadline may leave less time than an answer may take. */
+type Asking = Stoppable & Partial<Pick<Waiting, "waitMs">>;
+
 /** Asks the runner how an attempt stands. An answer that does not come in time says nothing either. */
 export async function observeAttempt(
-  waiting: Stoppable,
+  waiting: Asking,
   { runner, attempt }: { readonly runner: AgentRunner; readonly attempt: Attempt },
 ): Promise<Observation> {
-  const bounds = { ...waiting, waitMs: ANSWER_MS_MAX };
+  const bounds = { ...waiting, waitMs: Math.min(waiting.waitMs ?? ANSWER_MS_MAX, ANSWER_MS_MAX) };
   const seen = await askWithin<Observation>(bounds, () => runner.observe(attempt), { kind: "unknown" });
   return filterObservation(attempt, seen);
 }
@@ -32,7 +35,7 @@ export async function observeAttempt(
  * told in another one. How that run goes and whether it can be stopped, the runner of subagents knows.
  */
 export async function findTellingRun(
-  waiting: Stoppable & Pick<RuntimeDependencies, "runners">,
+  waiting: Asking & Pick<RuntimeDependencies, "runners">,
   turn: Attempt,
 ): Promise<Attempt | "absent" | "unknown"> {
   const seen = await observeAttempt(waiting, { runner: waiting.runners.owner, attempt: turn });
@@ -41,13 +44,25 @@ export async function findTellingRun(
 
 /** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
 export function explainElsewhere(
-  { settings }: Pick<RuntimeDependencies, "settings">,
-  { phase }: Step,
+  dependencies: Pick<RuntimeDependencies, "settings">,
+  step: Step,
 ): StepError | undefined {
-  const starter = "gateway" in phase ? phase.gateway : undefined;
-  if (settings.gateway === undefined || starter === undefined || starter === settings.gateway)
-    return undefined;
+  const starter = findStarter(step);
+  if (!isElsewhere(dependencies, starter)) return undefined;
   return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
+}
+
+/** Finds the gateway that started the agent of a step, where several share the ledger. */
+export function findStarter({ phase }: Step): string | undefined {
+  return "gateway" in phase ? phase.gateway : undefined;
+}
+
+/** True where the agent was started by another gateway than this one. */
+export function isElsewhere(
+  { settings }: Pick<RuntimeDependencies, "settings">,
+  starter: string | undefined,
+): starter is string {
+  return settings.gateway !== undefined && starter !== undefined && starter !== settings.gateway;
 }
 
 /**

@@ -15,7 +15,7 @@ import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, readNewestOutcome, type Outcome } from "./attempt-outcome.ts";
-import { explainElsewhere, hasAsked, isToldToAttempt, observeAttempt } from "./attempt-facts.ts";
+import { explainElsewhere, findStarter, hasAsked, isToldToAttempt, observeAttempt } from "./attempt-facts.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import { lendToOpenPlan } from "./lend-to-open-plan.ts";
 import { CANCEL_MS_MAX, cancelIfGivenUp, endNested, readEndAfterPlan } from "./nested-plans.ts";
@@ -361,7 +361,7 @@ async function timeOut(drive: Drive): Promise<void> {
   const waiting = { ...drive.dependencies, signal };
   const { childSessionKey } = now.attempt;
   const submitting = { ...drive, session: childSessionKey };
-  const agent = { ...now, waitMs: STOP_MS_MAX };
+  const agent = { ...now, starter: findStarter(now.step), waitMs: STOP_MS_MAX };
   const { cancelled, isLost, seen, nested } = await stopAgent(waiting, agent, submitting);
   if (signal.aborted) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.

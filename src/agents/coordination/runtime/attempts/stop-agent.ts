@@ -3,15 +3,15 @@
  * itself.
  */
 import { usageSchema, type Usage } from "../../contracts/fact-fields.ts";
-import type { StepId } from "../../contracts/ids.ts";
+import { addMs, type StepId } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import { sumOfStep, type UsageSum } from "../../ledger/bill.ts";
 import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { Coordination, Spent, Step } from "../../ledger/state.ts";
+import type { Coordination, Spent } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import { askWithin, type Stoppable } from "../environment/bounded-answer.ts";
+import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { explainElsewhere, observeAttempt } from "./attempt-facts.ts";
+import { isElsewhere, observeAttempt } from "./attempt-facts.ts";
 import {
   CANCEL_MS_MAX,
   cancelNested,
@@ -21,12 +21,15 @@ import {
 } from "./nested-plans.ts";
 import { combineCancellations, stopToldTurns } from "./told-turns.ts";
 
+/** How long the runner has at least to say how a stopped agent ended, because what it used counts. */
+const LAST_ANSWER_MS = 1_000;
+
 interface AgentToStop {
   readonly runner: AgentRunner;
   readonly attempt: Attempt;
-  /** The step while the attempt is at work; absent for an earlier attempt. */
-  readonly step?: Step;
-  /** How long the runner is waited for, at most and without a word 30 s. */
+  /** The gateway that started it, where several share the ledger. */
+  readonly starter?: string | undefined;
+  /** How long all of the stopping may take but for the last answer, at most and without a word 30 s. */
   readonly waitMs?: number;
 }
 
@@ -48,18 +51,22 @@ export async function stopAgent(
   submitting: SubmittingAttempt,
 ): Promise<StoppedAgent> {
   await cancelNested(dependencies, submitting);
-  const waiting = { ...dependencies, waitMs: agent.waitMs ?? CANCEL_MS_MAX };
-  const isLost = agent.step !== undefined && explainElsewhere(dependencies, agent.step) !== undefined;
+  const untilMs = addMs(dependencies.clock.now(), agent.waitMs ?? CANCEL_MS_MAX);
+  const isLost = isElsewhere(dependencies, agent.starter);
   if (isLost) {
-    const nested = await endNested(waiting, submitting);
+    const nested = await endNested(limitWait(dependencies, untilMs), submitting);
     return { cancelled: "unreachable", isLost, seen: { kind: "unknown" }, nested };
   }
   const stop = (): Promise<Cancellation> => agent.runner.cancel(agent.attempt);
-  const stopped = await askWithin<Cancellation>(waiting, stop, "unreachable");
-  const cancelled = combineCancellations([stopped, await stopToldTurns(waiting, submitting)]);
+  const stopping = [
+    askWithin<Cancellation>(limitWait(dependencies, untilMs), stop, "unreachable"),
+    stopToldTurns(dependencies, submitting, untilMs),
+  ];
+  const cancelled = combineCancellations(await Promise.all(stopping));
   // Until then the child could submit another plan.
-  const nested = await endNested(waiting, submitting);
-  const seen = await observeAttempt(dependencies, agent);
+  const nested = await endNested(limitWait(dependencies, untilMs), submitting);
+  const lastMs = addMs(dependencies.clock.now(), LAST_ANSWER_MS);
+  const seen = await observeAttempt(limitWait(dependencies, lastMs > untilMs ? lastMs : untilMs), agent);
   return { cancelled, isLost, seen, nested };
 }
 

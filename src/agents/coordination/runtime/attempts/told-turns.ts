@@ -3,12 +3,13 @@
  * ask, and what became of their results. They are turns of the same session and runs of their own, so they are stopped beside the
  * run of the attempt.
  */
-import type { CoordinationId, IdempotencyKey, SessionKey } from "../../contracts/ids.ts";
+import type { CoordinationId, EpochMs, IdempotencyKey, SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation } from "../../contracts/observation.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { listTellingsTo } from "../../ledger/tellings.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
-import { askWithin, type Waiting } from "../environment/bounded-answer.ts";
+import { waitFor } from "../../std/wait-for.ts";
+import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findTellingRun } from "./attempt-facts.ts";
 import {
@@ -26,21 +27,25 @@ export function createTellingKey(coordinationId: CoordinationId, tellingId: stri
   return `${coordinationId}:${tellingId}${TELLING_KEY_END}` as IdempotencyKey;
 }
 
-type TurnDependencies = NestedDependencies & Pick<RuntimeDependencies, "runners">;
+type TurnDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners">;
+
+/** Between two questions whether a turn has begun. */
+const LOOK_AGAIN_MS = 1_000;
+
+interface ToldTurn {
+  readonly turn: Attempt;
+  /** The telling that it is for, where the log soon says whether the host was asked for the turn. */
+  readonly telling?: { readonly runId: CoordinationId; readonly tellingId: string };
+}
 
 /** Stops the turns in which the agent of an attempt is told something. `unreachable` where one of them may go on. */
 export async function stopToldTurns(
-  waiting: TurnDependencies & Waiting,
+  dependencies: TurnDependencies,
   submitting: SubmittingAttempt,
+  untilMs: EpochMs,
 ): Promise<Cancellation> {
-  const { session } = submitting;
-  const around = await waiting.runs.state(submitting.runId);
-  const nested = await listNested(waiting, submitting);
-  const turns = [
-    ...[around, ...nested].flatMap((state) => listTellingTurns(state, session)),
-    ...nested.flatMap((state) => findDeliveryTurn(state) ?? []),
-  ];
-  return combineCancellations(await Promise.all(turns.map((turn) => stopTurn(waiting, turn))));
+  const turns = await listToldTurns(dependencies, submitting);
+  return combineCancellations(await Promise.all(turns.map((each) => stopTurn(dependencies, each, untilMs))));
 }
 
 /** Returns what became of several runs that were told to stop together. */
@@ -49,22 +54,68 @@ export function combineCancellations(cancellations: readonly Cancellation[]): Ca
   return worstFirst.find((outcome) => cancellations.includes(outcome)) ?? "already_ended";
 }
 
-/** Lists turns that were told already, too: the host counts a session as told when such a turn begins. */
-function listTellingTurns(state: Coordination, session: SessionKey): Attempt[] {
-  if (state.kind === "unopened") return [];
-  const { coordinationId, created } = state;
-  return listTellingsTo(state, session).map(({ tellingId, sinceMs }) => ({
-    idempotencyKey: createTellingKey(coordinationId, tellingId),
-    agentId: created.ownerAgent,
-    childSessionKey: session,
-    dispatchedAtMs: sinceMs,
-  }));
+async function listToldTurns(
+  dependencies: TurnDependencies,
+  submitting: SubmittingAttempt,
+): Promise<ToldTurn[]> {
+  const around = await dependencies.runs.state(submitting.runId);
+  const nested = await listNested(dependencies, submitting);
+  return [
+    ...[around, ...nested].flatMap((state) => listTellingTurns(state, submitting.session)),
+    ...nested.flatMap((state) => {
+      const turn = findDeliveryTurn(state);
+      return turn ? [{ turn }] : [];
+    }),
+  ];
 }
 
-async function stopTurn(waiting: TurnDependencies & Waiting, turn: Attempt): Promise<Cancellation> {
-  const run = await findTellingRun(waiting, turn);
+/**
+ * Lists turns that were told already, too: the host counts a session as told when such a turn begins. The fate of an answer is
+ * recorded after the attempt.
+ */
+function listTellingTurns(state: Coordination, session: SessionKey): ToldTurn[] {
+  if (state.kind === "unopened") return [];
+  const { coordinationId: runId, created } = state;
+  return listTellingsTo(state, session).map(({ tellingId, sinceMs, of: subject }) => {
+    const turn: Attempt = {
+      idempotencyKey: createTellingKey(runId, tellingId),
+      agentId: created.ownerAgent,
+      childSessionKey: session,
+      dispatchedAtMs: sinceMs,
+    };
+    return subject.kind === "answer" ? { turn } : { turn, telling: { runId, tellingId } };
+  });
+}
+
+async function stopTurn(
+  dependencies: TurnDependencies,
+  turn: ToldTurn,
+  untilMs: EpochMs,
+): Promise<Cancellation> {
+  const run = await findTurn(dependencies, turn, untilMs);
   if (run === "absent") return "already_ended";
   if (run === "unknown") return "unreachable";
-  const stop = (): Promise<Cancellation> => waiting.runners.subagent.cancel(run);
-  return askWithin<Cancellation>(waiting, stop, "unreachable");
+  const stop = (): Promise<Cancellation> => dependencies.runners.subagent.cancel(run);
+  return askWithin<Cancellation>(limitWait(dependencies, untilMs), stop, "unreachable");
+}
+
+/**
+ * Finds the run of a turn. The host may have begun a young one without a record of it yet, so it is asked again as long as the log
+ * does not say how the telling ended.
+ */
+async function findTurn(
+  dependencies: TurnDependencies,
+  { turn, telling }: ToldTurn,
+  untilMs: EpochMs,
+): Promise<Attempt | "absent" | "unknown"> {
+  const { runs, clock, signal } = dependencies;
+  for (;;) {
+    const run = await findTellingRun(limitWait(dependencies, untilMs), turn);
+    if (run !== "unknown" || !telling) return run;
+    const state = await runs.state(telling.runId);
+    if (state.kind !== "unopened" && state.untold.has(telling.tellingId)) return "absent";
+    const isOpen = state.kind === "open" && state.tellings.has(telling.tellingId);
+    if (!isOpen || clock.now() >= untilMs || signal.aborted) return run;
+    await waitFor(clock, LOOK_AGAIN_MS, signal);
+  }
 }

@@ -9,7 +9,7 @@ export interface HeldPlace {
   readonly isReleased?: boolean;
 }
 
-interface Caps {
+export interface Caps {
   readonly perSessionMax?: number;
   readonly perAgentMax?: number;
 }

@@ -1,5 +1,6 @@
 /** Owns: what a dispatcher remembers between two looks, and the work that its stop waits for. */
-import type { CoordinationId } from "../../contracts/ids.ts";
+import type { CoordinationId, EpochMs } from "../../contracts/ids.ts";
+import type { Coordination } from "../../ledger/state.ts";
 import type { LaneSlot } from "../../ports/lane-runner.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
@@ -26,12 +27,21 @@ export interface Looking {
 /** The memory of one dispatcher between two looks; nothing of it is a fact. */
 export interface DispatcherMemory {
   readonly wakes: Map<CoordinationId, () => void>;
-  readonly underway: Set<string>;
+  /** How long the log was when each effect under way began, by the id of the effect. */
+  readonly underway: Map<string, number>;
+  /** Effects under way that are due again with what was recorded since they began. */
+  readonly dueAgain: Set<string>;
+  /** When the host was last asked each question since the last sweep, by the id of its effect. */
+  readonly lastAsks: Map<string, EpochMs>;
   /** Notices under way that have had their turn, by the id of their effect. */
   readonly pastTurn: Set<string>;
   /** Attempts under way or waiting for their lane, by the id of their effect. */
   readonly driven: Map<string, Driven>;
   readonly looking: Map<CoordinationId, Looking>;
+  /** Until when it is not tried again to record something after the ledger failed, unless something is recorded before. */
+  readonly pauseEnds: Map<CoordinationId, EpochMs>;
+  /** Coordinations that wait for something that is recorded in another one, by that one. */
+  readonly waiting: Map<CoordinationId, Set<CoordinationId>>;
   /** Coordinations whose steps found a lane full. */
   readonly starved: Set<CoordinationId>;
   /** Looks, sweeps and attempts under way. */
@@ -49,15 +59,46 @@ export function releasePlace(driven: Driven): void {
 export function createMemory(): DispatcherMemory {
   return {
     wakes: new Map(),
-    underway: new Set(),
+    underway: new Map(),
+    dueAgain: new Set(),
+    lastAsks: new Map(),
     pastTurn: new Set(),
     driven: new Map(),
     looking: new Map(),
+    pauseEnds: new Map(),
+    waiting: new Map(),
     starved: new Set(),
     working: new Set(),
     stopping: new AbortController(),
     cancelSweep: () => undefined,
   };
+}
+
+/** Notes that an effect begins. Returns false where it is under way already. */
+export function beginEffect(
+  { underway, dueAgain }: DispatcherMemory,
+  effectId: string,
+  { nextSequence }: Coordination,
+): boolean {
+  const begunAt = underway.get(effectId);
+  if (begunAt === undefined) underway.set(effectId, nextSequence);
+  else if (nextSequence > begunAt) dueAgain.add(effectId);
+  return begunAt === undefined;
+}
+
+/** Notes that an effect is over. Returns true where it became due again meanwhile. */
+export function endEffect({ underway, dueAgain }: DispatcherMemory, effectId: string): boolean {
+  underway.delete(effectId);
+  return dueAgain.delete(effectId);
+}
+
+/** Remembers a coordination until something is recorded in another one. */
+export function addWaiting(
+  { waiting }: DispatcherMemory,
+  runId: CoordinationId,
+  otherId: CoordinationId,
+): void {
+  waiting.set(otherId, new Set([runId, ...(waiting.get(otherId) ?? [])]));
 }
 
 /** Remembers work until it is through, for `stop` to wait for. Looks, sweeps and attempts do not reject. */

@@ -5,7 +5,6 @@
 import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from "../../contracts/ids.ts";
 import { readErrorCode } from "../../contracts/errors.ts";
 import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
-import type { Capacity } from "../../dispatch/effects/capacity.ts";
 import { NOTICE_TURN_MS, type NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
@@ -13,7 +12,10 @@ import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.
 import type { AppendBasis } from "../../ports/run-store.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
 import {
+  addWaiting,
+  beginEffect,
   createMemory,
+  endEffect,
   isStopped,
   releasePlace,
   trackWork,
@@ -22,12 +24,12 @@ import {
   type Looking,
 } from "./dispatcher-memory.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
-import { computeAllowance } from "./caps-left.ts";
+import { computeCapacity } from "./compute-capacity.ts";
 import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
 import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
-import { OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
+import { isBeside } from "./slow-effects.ts";
 import {
   awaitStart,
   isDrivenHere,
@@ -42,7 +44,9 @@ import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
 
 export interface DispatcherDependencies
-  extends Omit<EffectDependencies, "stopping" | "watch" | "giveBack" | "halt">, DrivenDependencies {
+  extends
+    Omit<EffectDependencies, "stopping" | "watch" | "giveBack" | "lookAfter" | "halt">,
+    DrivenDependencies {
   readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
   /** Hears at every sweep of each coordination that is open here, whoever opened it. */
@@ -96,6 +100,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     stopping: memory.stopping.signal,
     watch,
     giveBack,
+    lookAfter: (runId, otherId) => addWaiting(memory, runId, otherId),
     halt,
   };
   const dispatching: Dispatching = { dependencies, memory, effectDependencies };
@@ -105,7 +110,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     decided: onDecided,
     giveBack,
     lookAt: (runId) => {
-      lookSoon(dispatching, runId);
+      lookAfterAppend(dispatching, runId);
     },
     adopt: (runId) => trackWork(memory, look(dispatching, { runId, plan: createRecoveryPlan(dependencies) })),
     drop: (runId) => {
@@ -131,6 +136,15 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
   };
 }
 
+/** Looks at a coordination in which something was recorded, and at those that wait for it. */
+function lookAfterAppend(dispatching: Dispatching, runId: CoordinationId): void {
+  const { pauseEnds, waiting } = dispatching.memory;
+  pauseEnds.delete(runId);
+  const others = waiting.get(runId) ?? [];
+  waiting.delete(runId);
+  for (const id of [runId, ...others]) lookSoon(dispatching, id);
+}
+
 /** Looks again at those whose steps found no place. */
 function lookAtStarved(dispatching: Dispatching): void {
   const starved = [...dispatching.memory.starved];
@@ -153,10 +167,18 @@ function wakeAt(
   memory.wakes.set(runId, dependencies.clock.wakeAt(atMs, wake));
 }
 
-/** Looks once for all changes that come while another look is under way. With `decidedOn`, they may not be on disk yet. */
+/**
+ * Looks once for all changes that come while another look is under way. With `decidedOn`, they may not be on disk yet. In a pause
+ * it looks after it.
+ */
 function lookSoon(dispatching: Dispatching, runId: CoordinationId, decidedOn?: AppendBasis): void {
-  const { memory } = dispatching;
+  const { dependencies, memory } = dispatching;
   if (isStopped(memory)) return;
+  const pauseEnd = memory.pauseEnds.get(runId);
+  if (pauseEnd !== undefined && dependencies.clock.now() < pauseEnd) {
+    wakeAt(dispatching, { runId, atMs: pauseEnd });
+    return;
+  }
   const looking = memory.looking.get(runId);
   if (!looking) void trackWork(memory, lookUntilQuiet(dispatching, runId));
   else if (decidedOn) looking.decidedOn = decidedOn;
@@ -186,14 +208,15 @@ async function look(
     const state = await dependencies.runs.state(runId);
     tellPlan(dependencies, state);
     const plannedAtMs = dependencies.clock.now();
-    const due = plan(state, plannedAtMs, capacityOf(dispatching, runId));
+    const due = plan(state, plannedAtMs, computeCapacity(dependencies, memory, runId));
     const effects = dependencies.homes?.select(state, due) ?? due;
-    await Promise.all(effects.map((effect) => act(dispatching, { state, effect })));
+    await Promise.all(effects.map((effect) => act(dispatching, { state, effect, plan })));
     const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
     const code = readErrorCode(error);
     dependencies.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
+    pauseAfter(dispatching, runId, error);
     wakeAt(dispatching, { runId, atMs: addMs(dependencies.clock.now(), dependencies.settings.sweepMs) });
   }
 }
@@ -211,30 +234,10 @@ function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
   }
 }
 
-function capacityOf({ dependencies, memory }: Dispatching, runId: CoordinationId): Capacity {
-  const { lanes, settings } = dependencies;
-  const room = {
-    control: lanes.room("control"),
-    data: lanes.room("data"),
-    escalation: lanes.room("escalation"),
-  };
-  if (Object.values(room).includes(0)) memory.starved.add(runId);
-  const allowance = computeAllowance(settings, memory.driven.values());
-  // The end of any attempt may leave a place under a cap.
-  if (allowance) memory.starved.add(runId);
-  return {
-    room,
-    agingMs: settings.agingMs,
-    ...(allowance && { allowance }),
-    isUnderway: (effectId) => memory.driven.has(effectId),
-    hasHadTurn: (effectId) => memory.pastTurn.has(effectId),
-  };
-}
-
 /** Effects of plans that wait for agents are not waited for: other steps go on meanwhile. */
 async function act(
   dispatching: Dispatching,
-  { state, effect }: { readonly state: Coordination; readonly effect: Effect },
+  { state, effect, plan }: { readonly state: Coordination; readonly effect: Effect; readonly plan: Plan },
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (dispatching.dependencies.homes?.isOutOfReach(state, effect)) {
@@ -247,8 +250,7 @@ async function act(
   }
   const acting = perform(dispatching, { state, effect });
   const { coordinationId } = state;
-  const isBeside = OWN_TIME.has(effect.kind) || (state.plan !== undefined && TAKES_TIME.has(effect.kind));
-  if (isBeside) continueBeside(dispatching, coordinationId, acting);
+  if (isBeside(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
   else await acting;
 }
 
@@ -257,9 +259,8 @@ async function perform(
   { state, effect }: { readonly state: OpenCoordination; readonly effect: Exclude<Effect, RunStep> },
 ): Promise<void> {
   const { memory, effectDependencies, dependencies } = dispatching;
-  const { underway } = memory;
-  if (underway.has(effect.effectId)) return;
-  underway.add(effect.effectId);
+  if (!beginEffect(memory, effect.effectId, state)) return;
+  let isDueAgain: boolean;
   const endTurn = effect.kind === "notifyPeople" ? beginTurn(dispatching, state, effect) : undefined;
   try {
     if (isGateEffect(effect)) await performGateEffect(effectDependencies, state, effect);
@@ -268,8 +269,11 @@ async function perform(
     else await performPlanEffect(effectDependencies, state, effect);
   } finally {
     endTurn?.();
-    underway.delete(effect.effectId);
+    if (effect.kind === "askHost") memory.lastAsks.set(effect.effectId, dependencies.clock.now());
+    isDueAgain = endEffect(memory, effect.effectId);
   }
+  // The look that found it due again left it out.
+  if (isDueAgain) lookSoon(dispatching, state.coordinationId);
 }
 
 /** Lets the next notice go out once this one has had its turn, whatever becomes of it. Returns what ends the turn. */
@@ -347,7 +351,18 @@ function drive(
 
 /** Goes on with the work beside everything else; a stop waits for it. A failure is logged, and mended by the next sweep. */
 function continueBeside(dispatching: Dispatching, runId: CoordinationId, work: Promise<void>): void {
-  void trackWork(dispatching.memory, logFailures(dispatching, runId, work));
+  const pausing = work.catch((error: unknown) => {
+    pauseAfter(dispatching, runId, error);
+    throw error;
+  });
+  void trackWork(dispatching.memory, logFailures(dispatching, runId, pausing));
+}
+
+/** Begins a pause where the ledger failed: each look would try to record the same, and fail again. */
+function pauseAfter({ dependencies, memory }: Dispatching, runId: CoordinationId, error: unknown): void {
+  const { clock, settings } = dependencies;
+  if (!readErrorCode(error).startsWith("LEDGER_")) return;
+  memory.pauseEnds.set(runId, addMs(clock.now(), settings.sweepMs));
 }
 
 async function logFailures(
@@ -365,6 +380,7 @@ async function logFailures(
 async function sweep(dispatching: Dispatching): Promise<void> {
   const { dependencies, memory } = dispatching;
   const { clock, content, logger, settings } = dependencies;
+  memory.lastAsks.clear();
   try {
     for await (const runId of listDrivenHere(dependencies)) {
       if (isStopped(memory)) return;

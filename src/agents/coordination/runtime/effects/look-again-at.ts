@@ -1,6 +1,6 @@
 /** Owns: when a coordination is looked at again. */
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { findNextDeadline } from "../../dispatch/effects/plan-dispatch.ts";
+import { findNextDeadline, isIdle } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
@@ -27,7 +27,7 @@ export function lookAgainAt(
   if (state.kind !== "open" || due === undefined) return undefined;
   if (due > plannedAtMs) return due;
   const now = clock.now();
-  if (state.openSteps.size > 0 || state.plan) {
+  if (state.plan || !isIdle(state)) {
     const sweepAt = addMs(now, settings.sweepMs);
     const next = findNextDeadline(state, plannedAtMs);
     return next !== undefined && next < sweepAt ? next : sweepAt;

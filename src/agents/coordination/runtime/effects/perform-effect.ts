@@ -46,6 +46,8 @@ export interface EffectDependencies extends MergeDependencies {
   readonly stopping: AbortSignal;
   /** Whether something in this process is about to tell it in another way. */
   readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
+  /** Looks at a coordination again when something is recorded in another one. */
+  readonly lookAfter: (runId: CoordinationId, otherId: CoordinationId) => void;
   /** Ends what this process does for an attempt. Resolves when no start of it is under way, as far as the host answers. */
   readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
 }

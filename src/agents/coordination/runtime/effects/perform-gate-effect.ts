@@ -48,13 +48,15 @@ export async function performGateEffect(
   }
 }
 
-/** True while the session is at work as a child of another coordination. Every look at this one asks again. */
+/** True while the session is at work as a child of another coordination. Appends there have this one looked at again. */
 async function isAtWork(
   dependencies: EffectDependencies,
-  { tellings }: OpenCoordination,
+  { coordinationId, tellings }: OpenCoordination,
   { tellingId }: TellSession,
 ): Promise<boolean> {
   const telling = tellings.get(tellingId);
   const found = telling && (await stepOfChild(dependencies, telling.session));
-  return found?.state.kind === "open" && isAtWorkForHost(found.step);
+  if (found?.state.kind !== "open" || !isAtWorkForHost(found.step)) return false;
+  dependencies.lookAfter(coordinationId, found.state.coordinationId);
+  return true;
 }

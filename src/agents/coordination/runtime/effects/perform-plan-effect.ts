@@ -18,7 +18,7 @@ import type { Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { readNewestOutcome } from "../attempts/attempt-outcome.ts";
-import { hasAsked } from "../attempts/attempt-facts.ts";
+import { findStarter, hasAsked } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
 import { readEndAfterPlan, type AgentWithPlans, type SubmittingAttempt } from "../attempts/nested-plans.ts";
@@ -105,7 +105,7 @@ async function stopStep(
   // A delivery is stopped only where its owner is the agent of a step, whose turns are ours to stop.
   const runner = isDelivery(step) ? dependencies.runners.subagent : chooseRunner(dependencies, step.spec);
   const waiting = { ...dependencies, signal: dependencies.stopping };
-  const agent = { runner, attempt: running, step };
+  const agent = { runner, attempt: running, starter: findStarter(step) };
   const { cancelled, seen, nested } = await stopAgent(waiting, agent, submitting);
   const isStopping = (): boolean => dependencies.stopping.aborted;
   if (isStopping()) return;
@@ -190,7 +190,7 @@ async function stopStray(
   });
   if (!due) return;
   const { state, spec } = due;
-  const { dispatchedAtMs, childRunId } = due.stray;
+  const { dispatchedAtMs, childRunId, gateway } = due.stray;
   const stoppedAttempt: Attempt = {
     idempotencyKey: createIdempotencyKey(state.coordinationId, stepId, attempt),
     agentId: spec.agentId,
@@ -200,7 +200,7 @@ async function stopStray(
   };
   const { cancelled: outcome, seen } = await stopAgent(
     { ...dependencies, signal: dependencies.stopping },
-    { runner: chooseRunner(dependencies, spec), attempt: stoppedAttempt },
+    { runner: chooseRunner(dependencies, spec), attempt: stoppedAttempt, starter: gateway },
     describeSubmitting(state, effect, stoppedAttempt),
   );
   if (dependencies.stopping.aborted) return;

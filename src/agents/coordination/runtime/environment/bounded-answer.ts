@@ -1,5 +1,5 @@
 /** Owns: waiting for an answer from outside the ledger until a deadline or a stop. */
-import { addMs } from "../../contracts/ids.ts";
+import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { describeError } from "../../std/describe-error.ts";
@@ -13,6 +13,11 @@ export interface Stoppable {
 
 export interface Waiting extends Stoppable {
   readonly waitMs: number;
+}
+
+/** Lets an answer be waited for as long as is left until a deadline that several answers share. */
+export function limitWait<T extends Stoppable>(waiting: T, untilMs: EpochMs): T & Waiting {
+  return { ...waiting, waitMs: Math.max(0, untilMs - waiting.clock.now()) };
 }
 
 /** The answer of the world, or `otherwise` when it throws, takes too long or is not waited for any more. */

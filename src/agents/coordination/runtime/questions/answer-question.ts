@@ -15,8 +15,7 @@ import {
   type OpenCoordination,
 } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
-import { type Json, type JsonObject, isJsonObject } from "../../plan/step-graph.ts";
-import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
+import type { JsonObject } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -39,6 +38,7 @@ import { listPlanOwners } from "./plan-owners.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
 import { awaitAnswer, findQuestion } from "./await-answer.ts";
+import { isCountedAnswer, parseOutputsOrWrap } from "./counted-answer.ts";
 import { readAnswerText, type GivenText, type ReadText } from "./text-problem.ts";
 
 export interface QuestionDependencies extends RuntimeDependencies {
@@ -55,6 +55,7 @@ export function createQuestionRequests(dependencies: QuestionDependencies): Ques
       if (answered.kind === "refused") tellLog(dependencies, request, answered.code);
       return answered;
     },
+    isCountedAnswer: (request) => isCountedAnswer(dependencies, request),
     answerChild: (parentAnswer) => answerChild(dependencies, parentAnswer),
     listQuestionsTo: (session, coordinationId) => listQuestionsTo(dependencies, session, coordinationId),
     ask: (request) => ask(dependencies, request),
@@ -207,16 +208,6 @@ function refuseText(reason: string): AnswerText {
 function createGivenText({ state, question, request }: AskedNow, text: string): GivenText {
   const isWithheld = isQuestionWithheld(state.steps, question);
   return { question, text, isWithheld, isByChat: request.through === "chat" };
-}
-
-function parseOutputsOrWrap(text: string): JsonObject {
-  try {
-    const value = JSON.parse(text) as Json;
-    if (isJsonObject(value) && isWithinOutputBounds(value)) return value;
-  } catch {
-    // Any other text is an answer in words.
-  }
-  return { text };
 }
 
 async function findContractProblem(

@@ -97,6 +97,8 @@ export type QuestionOutcome =
 export interface QuestionRequests {
   /** The first answer that may count does (E1). @throws CoordinationError when it could not be recorded. */
   answer(request: AnswerRequest): Promise<QuestionAnswered>;
+  /** True where the question was settled by this answer of this answerer, of the same kind and text. It records nothing. */
+  isCountedAnswer(request: AnswerRequest): Promise<boolean>;
   /** The model of a session answers a question that this very session was asked. @throws CoordinationError as `answer` */
   answerChild(answer: ParentAnswer): Promise<QuestionAnswered>;
   /** Lists open questions of a session's children to it in a coordination, the newest first, bounded. */

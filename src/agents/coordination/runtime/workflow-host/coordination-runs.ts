@@ -208,23 +208,53 @@ async function resolve(
   { coordinator }: CoordinationRunsDependencies,
   resolving: Resolving,
 ): Promise<Answered<ResolvedInterrupt>> {
-  const { caller, runId, nodeId, value } = resolving;
-  const found = findQuestion(await coordinator.view(runId), resolving);
-  if (found.kind === "refused") return found;
-  const { escalationId, kind } = found.value;
-  const answer = answerToQuestion({ kind, escalationId }, value);
-  if ("refused" in answer) return refuse("validation_error", answer.refused);
-  const answered = await coordinator.answer({
-    ...answer,
-    questionId: `${runId}:${escalationId}`,
-    by: { kind: "operator", id: `openwop:${caller.tenant}:${caller.principal}`.slice(0, BOUNDS.idCharsMax) },
-    through: "gateway",
-  });
+  const { runId, nodeId } = resolving;
+  const view = await coordinator.view(runId);
+  const found = findQuestion(view, resolving);
+  if (found.kind === "refused") return recallAnswer(coordinator, found, { ...resolving, view });
+  const request = createAnswerRequest(found.value, resolving);
+  if ("refused" in request) return refuse("validation_error", request.refused);
+  const answered = await coordinator.answer(request);
   if (answered.kind === "refused")
     return refuse(REFUSALS[answered.code] ?? "validation_error", answered.reason);
   const after = await coordinator.view(runId);
   const status = after ? statusOf(after) : "running";
-  return createDone({ runId, nodeId, interruptId: escalationId, status });
+  return createDone({ runId, nodeId, interruptId: found.value.escalationId, status });
+}
+
+type AnswerRequest = Parameters<Coordinator["answer"]>[0];
+
+function createAnswerRequest(
+  { escalationId, kind }: QuestionView,
+  { caller, runId, value }: Resolving,
+): AnswerRequest | { readonly refused: string } {
+  const answer = answerToQuestion({ kind, escalationId }, value);
+  if ("refused" in answer) return answer;
+  return {
+    ...answer,
+    questionId: `${runId}:${escalationId}`,
+    by: { kind: "operator", id: `openwop:${caller.tenant}:${caller.principal}`.slice(0, BOUNDS.idCharsMax) },
+    through: "gateway",
+  };
+}
+
+interface Resolved extends Resolving {
+  readonly view: CoordinationView | undefined;
+}
+
+/** Adds to the refusal what this answer came to, where it is the one that settled the question that it names. */
+async function recallAnswer(
+  coordinator: Coordinator,
+  refusal: HostRefusal,
+  resolved: Resolved,
+): Promise<HostRefusal> {
+  const { view, runId, nodeId, interruptId } = resolved;
+  const question = view?.escalations.find(({ escalationId }) => escalationId === interruptId);
+  if (!view || !question || nodeOf(question) !== nodeId) return refusal;
+  const request = createAnswerRequest(question, resolved);
+  if ("refused" in request || !(await coordinator.isCountedAnswer(request))) return refusal;
+  const { escalationId } = question;
+  return { ...refusal, resolved: { runId, nodeId, interruptId: escalationId, status: statusOf(view) } };
 }
 
 const REFUSALS: Readonly<Record<string, HostRefusal["code"]>> = {

@@ -238,6 +238,8 @@ function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[
   if (outcome.kind !== "model_answered") return draftUndecided(view, outcome);
   if (outcome.text.trim() === "" && outcome.object === undefined)
     return [draftFailed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
+  if (outcome.isCutOff)
+    return draftMalformed(view, "the model's answer was cut off where the bound of its length is");
   const decision = readDecision(outcome);
   if (!decision) return draftMalformed(view, "the model's answer is no decision");
   return findForeignWorker(view.node.node.config, decision) === undefined

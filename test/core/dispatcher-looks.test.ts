@@ -149,6 +149,24 @@ describe("a coordination of a model's spawns", () => {
     await coordinator.stop();
   });
 
+  it("stops a child at once, also where the host does not stop another one", async () => {
+    const world = createWorld({}, createScriptedRunner());
+    const coordinator = world.start();
+    await coordinator.start();
+    const one = await spawnChild(world, coordinator, "one");
+    const two = await spawnChild(world, coordinator, "two");
+    const stop = world.host.stop.bind(world.host);
+    world.host.stop = (query) =>
+      query.childSessionKey === one.session ? new Promise(() => undefined) : stop(query);
+    const [{ runId: coordinationId }] = listEvents(world, "coordination.created") as [RunEvent];
+    await coordinator.cancel({ coordinationId, stepId: "step-1" as StepId, by: "operator" });
+    await world.clock.advance(1_000);
+    await coordinator.cancel({ coordinationId, stepId: "step-2" as StepId, by: "operator" });
+    await world.clock.advance(1_000);
+    expect(world.host.children.get(two.session)?.ending).toEqual({ outcome: "cancelled" });
+    await coordinator.stop();
+  });
+
   it("has a result checked at once, also while something is recorded again and again", async () => {
     const { verifier } = createScriptedVerifier(() => createRuling("pass"));
     const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith(["lint"]), verifier });
@@ -210,6 +228,39 @@ describe("a question to the host", () => {
     }
     const again = world.host.asked.filter(({ input }) => input.sha256 === first?.input.sha256);
     expect(again.length).toBeLessThan(3);
+    await coordinator.stop();
+  });
+});
+
+describe("a spawn of a plan's agent that the host answers with an error", () => {
+  it("is no failure when the host gets the child a second later: its step is bound to it", async () => {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ a: ["work"] })));
+    const coordinator = world.start();
+    await coordinator.start();
+    await coordinator.submitPlan({ plan: plan([step("a")]), ownerAgent: AGENT });
+    await world.clock.advance(1_000);
+    const source = world.plans.orders.at(-1)!.childSessionKey;
+    const spawn = spawnOf({ task: "t", source });
+    const admission = await coordinator.admitSpawn(spawn);
+    if (admission.kind === "refused") throw new Error(admission.reason);
+    const { coordinationId, stepId } = admission.envelope;
+    const claim = { coordinationId, stepId, sourceSession: source, toolCallId: "t" };
+    const children: ReturnType<typeof world.host.spawn>[] = [];
+    // As long as a real host takes to read its records.
+    world.host.says = async () => {
+      await waitFor(world.clock, 100);
+      const [child] = children;
+      return child
+        ? { kind: "running", childSessionKey: child.childSessionKey, childRunId: child.childRunId }
+        : { kind: "absent" };
+    };
+    const failing = coordinator.failSpawn(claim, "the answer was lost");
+    await world.clock.advance(1_000);
+    children.push(world.host.spawn(spawn));
+    await world.clock.advance(2_000);
+    await failing;
+    const types = world.ledger.events().flatMap((events) => events.map(({ type }) => type));
+    expect(types).not.toContain("step.failed");
     await coordinator.stop();
   });
 });

@@ -78,6 +78,24 @@ describe("what an attempt used that runs out of time", () => {
     await run.close();
   });
 
+  it("is what its recorded calls used where its agent is out of reach at first, and unknown then", async () => {
+    const runner = createScriptedRunner(scriptOf({ a: ["work"] }));
+    const unreachable: typeof runner = { ...runner, cancel: () => Promise.resolve("unreachable") };
+    const run = await submitTo(
+      createWorld({}, unreachable),
+      plan([step("a", createRetries(1))], { budget: { tokens: 1_500 } }),
+    );
+    const usage = usageOf("a" as StepId, 10, { runId: "run-1" });
+    await logOver(run.world).submit(PLAN_ID, [{ type: "recordUsage", ...usage }]);
+    await run.advance(HOUR_MS);
+    const used = { spawns: 0, tokens: 1_500, costMicroUsd: 10_000 };
+    expect(run.events("step.child_stopped")).toMatchObject([
+      { payload: { outcome: "unreachable", usage: used } },
+    ]);
+    expect(run.ordersOf("a")).toHaveLength(1);
+    await run.close();
+  });
+
   it("is not taken for a cancelled step where the process dies before it can record the time-out", async () => {
     const run = await runPlan({ a: [spendDollar, endDone()] }, plan([createSpendingStep()]));
     const [order] = run.ordersOf("a");

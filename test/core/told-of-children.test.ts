@@ -7,6 +7,7 @@ import type { SessionKey, StepId } from "../../src/agents/coordination/contracts
 import { endDone } from "../support/scripted-runner.ts";
 import { spawnChild } from "./gates-world.ts";
 import { AGENT, createRetries, plan, PLAN_ID, step, submitTo, type Fields } from "./planned-world.ts";
+import { logOver } from "./run-log-scene.ts";
 import { createToldWorld } from "./told-turns.ts";
 
 const QUESTION = "question:escalation-1";
@@ -96,6 +97,23 @@ describe.each([
     expect(scripted.cancelled).toContain(key);
     await run.close();
   });
+});
+
+it("a turn that a process began before it was killed is stopped with its attempt by the next process", async () => {
+  const scene = await runAtWork();
+  const { run, scripted, queue } = scene;
+  queue.isWaiting = true;
+  const key = await askInSpawn(scene);
+  await run.advance(5_000);
+  expect([...scripted.runs.keys()]).toContain(key);
+  await logOver(run.world).submit(PLAN_ID, [
+    { type: "cancelCoordination", by: "operator", stepId: "a" as StepId },
+  ]);
+  await run.restart();
+  await run.advance(60_000);
+  expect(run.events("session.told")).toMatchObject([{ payload: { delivery: "unknown" } }]);
+  expect(scripted.cancelled).toContain(key);
+  await run.close();
 });
 
 describe("an agent whose attempt is over", () => {

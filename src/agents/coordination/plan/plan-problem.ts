@@ -34,7 +34,8 @@ export const PLAN_PROBLEMS = {
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
   NESTED_LATE: "the step that the submitting session worked on is over",
   NESTED_SPAWN: "the submitting session was spawned by an agent of a plan that still runs",
-  NESTED_BUDGET: "nothing is left of the budget of the plan around it",
+  NESTED_BUDGET:
+    "nothing is left of the budget around it, the plan's or the operator's, or plans of others there may use the rest",
   PRIVILEGE_UNENFORCEABLE: "what an agent may do is narrowed, and its calls cannot be seen",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
   AGENT_NOT_ALLOWED: "the agent that submits the plan may not use the agent of a step",

@@ -3,11 +3,17 @@
  * itself.
  */
 import { usageSchema, type Usage } from "../../contracts/fact-fields.ts";
-import { addMs, type StepId } from "../../contracts/ids.ts";
+import { addMs, type SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import { sumOfStep, type UsageSum } from "../../ledger/bill.ts";
 import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { Coordination, Spent } from "../../ledger/state.ts";
+import {
+  sessionOf,
+  type Coordination,
+  type KnownCoordination,
+  type Spent,
+  type Step,
+} from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -82,11 +88,11 @@ export function readSpent(seen: Observation): Spent {
  */
 export async function countAgentUse(
   { runs }: NestedDependencies,
-  { runId, stepId }: SubmittingAttempt,
+  attempt: SubmittingAttempt,
   seen: Observation,
 ): Promise<Spent> {
   const { spawns, tokens, costMicroUsd } = readSpent(seen);
-  const calls = sumUncountedCalls(await runs.state(runId), stepId);
+  const calls = sumUncountedCalls(await runs.state(attempt.runId), attempt);
   return {
     spawns,
     tokens: Math.max(tokens, calls.tokens),
@@ -98,19 +104,26 @@ const NO_CALLS: UsageSum = { tokens: 0, costMicroUsd: 0 };
 
 /**
  * Returns what the recorded calls of a planned step used beyond what the ends of its attempts counted. Plans inside are counted
- * there, too, so it may be less than the calls used, and never more. The calls of a stray are counted when it is stopped.
+ * there, too, so it may be less than the calls used, and never more. While another agent of the step may be at work, nobody knows
+ * whose calls they are.
  */
-function sumUncountedCalls(state: Coordination, stepId: StepId): UsageSum {
+function sumUncountedCalls(state: Coordination, { stepId, session }: SubmittingAttempt): UsageSum {
   if (state.kind === "unopened") return NO_CALLS;
   const step = state.steps.get(stepId);
-  const hasStray = state.plan?.strays.some((stray) => stray.stepId === stepId);
-  if (!step?.spec.planned || hasStray) return NO_CALLS;
+  if (!step?.spec.planned || isOtherAtWork(state, step, session)) return NO_CALLS;
   const calls = sumOfStep(state.bill, stepId, undefined);
   const counted = spentFromUsage(step.spent);
   return {
     tokens: calls.tokens - counted.tokens,
     costMicroUsd: calls.costMicroUsd - counted.costMicroUsd,
   };
+}
+
+/** True while another agent of the step than the one of this session is at work, or may be: a stray. */
+function isOtherAtWork({ plan }: KnownCoordination, { spec, phase }: Step, session: SessionKey): boolean {
+  const isWorking = phase.status === "dispatched" || phase.status === "running";
+  if (isWorking && sessionOf(phase) !== session) return true;
+  return plan?.strays.some((stray, child) => stray.stepId === spec.stepId && child !== session) ?? false;
 }
 
 /** Returns the field of an outcome that says what was used; nothing where nothing is known to be. */

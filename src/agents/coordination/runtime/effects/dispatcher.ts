@@ -37,7 +37,7 @@ import {
   stopAttempt,
   type DrivenDependencies,
 } from "./driven-here.ts";
-import { createQuestionPlan, createRecoveryPlan, type Plan } from "./recovery-plans.ts";
+import { createQuestionPlan, createRecoveryPlan, type LookRequest } from "./recovery-plans.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import { removeForgottenWorktrees } from "../worktrees/remove-forgotten.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
@@ -117,7 +117,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
       dropRun(dispatching, runId);
     },
     askHost: (runId, stepId) =>
-      trackWork(memory, look(dispatching, { runId, plan: createQuestionPlan(stepId) })),
+      trackWork(memory, look(dispatching, { runId, plan: createQuestionPlan(stepId), isAwaited: true })),
     start: async () => {
       await trackWork(memory, sweep(dispatching));
       await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(dependencies)));
@@ -199,7 +199,7 @@ async function lookUntilQuiet(dispatching: Dispatching, runId: CoordinationId): 
 
 async function look(
   dispatching: Dispatching,
-  { runId, plan }: { readonly runId: CoordinationId; readonly plan: Plan },
+  { runId, ...request }: LookRequest & { readonly runId: CoordinationId },
 ): Promise<void> {
   const { dependencies, memory } = dispatching;
   if (isStopped(memory)) return;
@@ -208,9 +208,9 @@ async function look(
     const state = await dependencies.runs.state(runId);
     tellPlan(dependencies, state);
     const plannedAtMs = dependencies.clock.now();
-    const due = plan(state, plannedAtMs, computeCapacity(dependencies, memory, runId));
+    const due = request.plan(state, plannedAtMs, computeCapacity(dependencies, memory, runId));
     const effects = dependencies.homes?.select(state, due) ?? due;
-    await Promise.all(effects.map((effect) => act(dispatching, { state, effect, plan })));
+    await Promise.all(effects.map((effect) => act(dispatching, { ...request, state, effect })));
     const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
@@ -237,7 +237,7 @@ function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
 /** Effects of plans that wait for agents are not waited for: other steps go on meanwhile. */
 async function act(
   dispatching: Dispatching,
-  { state, effect, plan }: { readonly state: Coordination; readonly effect: Effect; readonly plan: Plan },
+  { state, effect, plan, isAwaited }: LookRequest & { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (dispatching.dependencies.homes?.isOutOfReach(state, effect)) {
@@ -250,7 +250,7 @@ async function act(
   }
   const acting = perform(dispatching, { state, effect });
   const { coordinationId } = state;
-  if (isBeside(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
+  if (!isAwaited && isBeside(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
   else await acting;
 }
 

@@ -25,7 +25,7 @@ import { readEndAfterPlan, type AgentWithPlans, type SubmittingAttempt } from ".
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import { countAgentUse, createUsage, readSpent, stopAgent } from "../attempts/stop-agent.ts";
+import { countAgentUse, createUsage, stopAgent } from "../attempts/stop-agent.ts";
 import { chooseRunner } from "../environment/runtime-dependencies.ts";
 
 export async function performPlanEffect(
@@ -198,13 +198,14 @@ async function stopStray(
     dispatchedAtMs,
     ...(childRunId && { childRunId }),
   };
+  const submitting = describeSubmitting(state, effect, stoppedAttempt);
   const { cancelled: outcome, seen } = await stopAgent(
     { ...dependencies, signal: dependencies.stopping },
     { runner: chooseRunner(dependencies, spec), attempt: stoppedAttempt, starter: gateway },
-    describeSubmitting(state, effect, stoppedAttempt),
+    submitting,
   );
   if (dependencies.stopping.aborted) return;
   // The attempt has counted what its plans used.
-  const used = createUsage(readSpent(seen));
+  const used = createUsage(await countAgentUse(dependencies, submitting, seen));
   await submit(dependencies, state, [{ type: "stopChild", childSessionKey, outcome, ...used }]);
 }

@@ -8,6 +8,12 @@ import type { SpawnGate } from "../spawns/spawn-gate.ts";
 
 export type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
 
+export interface LookRequest {
+  readonly plan: Plan;
+  /** True where somebody goes by what all effects of the look record. */
+  readonly isAwaited?: boolean;
+}
+
 interface RecoveryDependencies {
   readonly gate: SpawnGate;
   readonly homes?: Pick<HomeGateways, "nameAway">;

@@ -21,8 +21,11 @@ const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
   ...(["mergeWorktree", "removeWorktree"] as const),
 ]);
 
-/** True where the look that planned the effect does not wait for it. At a sweep, or where somebody has the host asked, it does. */
+/** Without a plan these take time, too, but a sweep goes on to the next coordination only after them. */
+const WAITS_FOR_HOST: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved"]);
+
+/** True where the look that planned the effect does not wait for it. */
 export function isBeside({ plan }: OpenCoordination, { kind }: Effect, plannedBy: Plan): boolean {
   if (OWN_TIME.has(kind)) return true;
-  return plan ? TAKES_TIME.has(kind) : kind === "askHost" && plannedBy === planDispatch;
+  return plan ? TAKES_TIME.has(kind) : WAITS_FOR_HOST.has(kind) && plannedBy === planDispatch;
 }

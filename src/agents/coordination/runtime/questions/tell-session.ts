@@ -48,7 +48,7 @@ export async function tellSession(
   const { of: subject, session } = due.telling;
   const asker = subject.kind === "answer" ? findAsker(due.state, session) : undefined;
   const { delivery, answered } = (await isInVain(dependencies, due))
-    ? NOT_DELIVERED
+    ? await describeVain(dependencies, due)
     : await deliverTelling(dependencies, due, asker);
   if (answered && asker)
     await followAnsweredTurn(dependencies, { runId: coordinationId, tellingId }, answered);
@@ -71,8 +71,6 @@ interface Delivered {
   readonly answered?: AnsweredTurn;
 }
 
-const NOT_DELIVERED: Delivered = { delivery: "not_delivered" };
-
 function createNotDelivered(session: SessionKey, why: string): Delivered {
   return { delivery: "not_delivered", answered: { kind: "none", session, why } };
 }
@@ -82,7 +80,7 @@ async function deliverTelling(
   due: Due,
   asker: Asker | undefined,
 ): Promise<Delivered> {
-  const { clock, stopping, runners } = dependencies;
+  const { clock, stopping } = dependencies;
   const isStopping = (): boolean => stopping.aborted;
   const order = await orderFor(dependencies, due.state, due.telling);
   // A process that was down for long has not tried yet; the key makes all tries one turn (D2).
@@ -91,9 +89,7 @@ async function deliverTelling(
   for (;;) {
     if (isStopping()) return {};
     if (started.kind === "refused") return createNotDelivered(order.childSessionKey, started.message);
-    const seen = await answer<Observation>(dependencies, () => runners.owner.observe(order), {
-      kind: "unknown",
-    });
+    const seen = await observe(dependencies, order);
     if (seen.kind === "ended" || (await isWaitOver(dependencies, due, { asker, seen, untilMs })))
       return describeDelivery(order, seen);
     await waitFor(clock, AGAIN_MS, stopping);
@@ -131,6 +127,15 @@ async function isInVain(
   const canStop = subject.kind !== "answer" && step.phase.status === "running";
   const isToStop = canStop && isBeingStopped({ state, step }, dependencies.clock.now());
   return isToStop || explainElsewhere(dependencies, step) !== undefined;
+}
+
+/** Nobody begins the turn any more. An earlier process may have begun it: then it is one to be stopped with the attempt. */
+async function describeVain(dependencies: TellDependencies, { state, telling }: Due): Promise<Delivered> {
+  const order = await orderFor(dependencies, state, telling);
+  const seen = await observe(dependencies, order);
+  if (seen.kind !== "running" && seen.kind !== "ended") return { delivery: "not_delivered" };
+  const { delivery = "unknown" } = describeDelivery(order, seen);
+  return { delivery };
 }
 
 /** An earlier process may have asked the host for the turn. */
@@ -176,6 +181,10 @@ function start(dependencies: TellDependencies, order: Order): Promise<Start> {
     kind: "unknown",
     message: "the host did not answer in time",
   });
+}
+
+function observe(dependencies: TellDependencies, order: Order): Promise<Observation> {
+  return answer(dependencies, () => dependencies.runners.owner.observe(order), { kind: "unknown" });
 }
 
 function answer<T>(dependencies: TellDependencies, ask: () => Promise<T>, otherwise: T): Promise<T> {

@@ -1,7 +1,8 @@
 /** Owns: what a session was told, or waits to be told, as far as its turns may go on. */
 import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { listTellingsTo } from "../../src/agents/coordination/ledger/tellings.ts";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { answer, ask, contentRef, createSpawnedScene, DOUBTING, OWNER, recordTold } from "./gates-scene.ts";
 import type { PlanScene } from "./planned-scene.ts";
 import { complete, nameChild } from "./scene.ts";
@@ -11,6 +12,14 @@ const listIds = ({ state }: PlanScene, session: SessionKey = OWNER): string[] =>
 
 const askParent = (words: string) => ask({ askedOf: OWNER, question: contentRef(words) });
 const createAsking = (): PlanScene => createSpawnedScene(DOUBTING).then(askParent("first"));
+
+const WITHHOLD: Command = {
+  type: "withholdText",
+  stepId: "step-1" as StepId,
+  attempt: 1,
+  text: contentRef("words"),
+  confidence: 100,
+};
 
 describe("the tellings to a session", () => {
   it("are what it is asked, once each, also when it was told or the question is closed", () => {
@@ -30,16 +39,7 @@ describe("the tellings to a session", () => {
   });
 
   it("are results that were kept from it, once they are settled", () => {
-    const scene = createSpawnedScene(DOUBTING).then(
-      {
-        type: "withholdText",
-        stepId: "step-1" as never,
-        attempt: 1,
-        text: contentRef("words"),
-        confidence: 100,
-      },
-      complete(1),
-    );
+    const scene = createSpawnedScene(DOUBTING).then(WITHHOLD, complete(1));
     expect(listIds(scene)).toEqual([]);
     scene.then(answer("approve"));
     expect(listIds(scene)).toEqual(["result:step-1:1"]);
@@ -65,13 +65,7 @@ describe("the tellings to a session", () => {
 
   it("are in their order, whatever they are about", () => {
     const scene = createAsking().then(
-      {
-        type: "withholdText",
-        stepId: "step-1" as never,
-        attempt: 1,
-        text: contentRef("words"),
-        confidence: 100,
-      },
+      WITHHOLD,
       complete(1),
       answer("approve", { number: 2 }),
       ask({ askedBy: nameChild(1), askedOf: OWNER, question: contentRef("late") }),

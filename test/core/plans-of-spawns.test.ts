@@ -3,24 +3,12 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
-import { listEvents, waitUntilQuiet } from "./gates-world.ts";
+import { listEvents, spawnChild, waitUntilQuiet } from "./gates-world.ts";
 import { AGENT, plan, runPlan, scriptOf, step, type PlanRun } from "./planned-world.ts";
 
 const SPAWN = { coordinationId: "co-1" as CoordinationId, stepId: "step-1" as StepId };
-
-/** The session `source` spawns a child by itself. Returns the session of the child. */
-async function spawnFrom(world: World, coordinator: Coordinator, source: SessionKey): Promise<SessionKey> {
-  const request = spawnOf({ task: "look it up", source });
-  const admission = await coordinator.admitSpawn(request);
-  if (admission.kind === "refused") throw new Error(admission.reason);
-  const { coordinationId, stepId } = admission.envelope;
-  const { childSessionKey, childRunId } = world.host.spawn(request);
-  const claim = { coordinationId, stepId, sourceSession: source, toolCallId: "look it up" };
-  await coordinator.confirmSpawn(claim, { childSessionKey, childRunId });
-  return childSessionKey;
-}
 
 const submitFrom = (coordinator: Coordinator, session: SessionKey) =>
   coordinator.submitPlan({
@@ -35,7 +23,8 @@ describe("a session that was spawned inside of a plan", () => {
   const spawnInPlan = async (): Promise<{ run: PlanRun; session: SessionKey }> => {
     const run = await runPlan({ a: ["work"] }, plan([step("a")], { budget: { spawns: 10 } }));
     const agent = run.ordersOf("a").at(-1)!.childSessionKey;
-    return { run, session: await spawnFrom(run.world, run.coordinator, agent) };
+    const { session } = await spawnChild(run.world, run.coordinator, "t", agent);
+    return { run, session };
   };
 
   it("can submit no plan, because nothing would wait for it, cancel it or count what it uses", async () => {
@@ -68,7 +57,8 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"], ...scripts })));
     const coordinator = world.start();
     await coordinator.start();
-    return { world, coordinator, session: await spawnFrom(world, coordinator, OWNER) };
+    const { session } = await spawnChild(world, coordinator);
+    return { world, coordinator, session };
   }
   /** A spawn whose child has submitted a plan with the step `n`, which works on. */
   async function spawnPlanning(scripts?: Readonly<Record<string, readonly Scripted[]>>) {

@@ -2,13 +2,14 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
   createGatesWith,
   createScriptedChannel,
   listEvents,
+  spawnChild,
   waitUntilQuiet,
 } from "./gates-world.ts";
 import { AGENT, plan, scriptOf, step, type Fields } from "./planned-world.ts";
@@ -25,17 +26,6 @@ async function openNesting(scripts: Readonly<Record<string, readonly Scripted[]>
   const coordinator = world.start();
   await coordinator.start();
   return { world, coordinator, notices };
-}
-
-async function spawnFrom(world: World, coordinator: Coordinator, source: SessionKey): Promise<SessionKey> {
-  const request = spawnOf({ task: "look it up", source });
-  const admission = await coordinator.admitSpawn(request);
-  if (admission.kind === "refused") throw new Error(admission.reason);
-  const { coordinationId, stepId } = admission.envelope;
-  const { childSessionKey, childRunId } = world.host.spawn(request);
-  const claim = { coordinationId, stepId, sourceSession: source, toolCallId: "look it up" };
-  await coordinator.confirmSpawn(claim, { childSessionKey, childRunId });
-  return childSessionKey;
 }
 
 async function submitFrom(coordinator: Coordinator, ownerSession: SessionKey, id: string, steps: Fields[]) {
@@ -64,7 +54,7 @@ describe("the people who are told of a question", () => {
 
   it("are those of the outermost session, where the plan is one of a subagent, however deep", async () => {
     const { coordinator, world, notices } = await openNesting({ a: ["work"] });
-    const child = await spawnFrom(world, coordinator, OWNER);
+    const { session: child } = await spawnChild(world, coordinator);
     await submitFrom(coordinator, child, "outer", [step("a"), step("b", { confidence: 0.2 })]);
     const agent = await findSessionOfStep(world, "a");
     await submitFrom(coordinator, agent, "inner", [step("c", { confidence: 0.2 })]);
@@ -89,7 +79,7 @@ describe("a question to the session that submitted a plan", () => {
 
   it("is not told in the middle of its run, where a model spawned it, and told once that has ended", async () => {
     const { coordinator, world } = await openNesting({ n: ["work"] });
-    const child = await spawnFrom(world, coordinator, OWNER);
+    const { session: child } = await spawnChild(world, coordinator);
     await submitFrom(coordinator, child, "nested", [step("n")]);
     await askParent(coordinator, await findSessionOfStep(world, "n"));
     await world.clock.advance(60_000);
@@ -105,7 +95,7 @@ describe("a question to the session that submitted a plan", () => {
 
   it("goes to people in its time, where the session worked on until then", async () => {
     const { coordinator, world, notices } = await openNesting({ n: ["work"] });
-    const child = await spawnFrom(world, coordinator, OWNER);
+    const { session: child } = await spawnChild(world, coordinator);
     await submitFrom(coordinator, child, "nested", [step("n", { timeoutMs: 2 * ANSWER_MS })]);
     await askParent(coordinator, await findSessionOfStep(world, "n"));
     await world.clock.advance(ANSWER_MS);

@@ -46,12 +46,17 @@ function readStat(pid: string): ProcessStat | "none" | undefined {
 /** Field 22 of proc(5), behind the first two. */
 const STARTED_FIELD = 19;
 
-/** Returns the name of this process; `undefined` where the system does not tell. */
-export function readProcessName(): string | undefined {
+/** Returns the name of a process, by default of this one; `undefined` where the system does not tell. */
+export function readProcessName(pid?: number): string | undefined {
   const machine = readMachine();
-  const stat = readStat("self");
+  const stat = readStat(pid === undefined ? "self" : String(pid));
   if (machine === undefined || stat === undefined || stat === "none") return undefined;
-  return `${machine}.${process.pid}.${stat.start}`;
+  return `${machine}.${pid ?? process.pid}.${stat.start}`;
+}
+
+/** Returns the number of a named process. */
+export function readPid(name: string): number {
+  return Number(NAME.exec(name)?.groups?.["pid"]);
 }
 
 /** True when the process has ended for sure; false for one that is there, and for one of which this machine knows nothing. */

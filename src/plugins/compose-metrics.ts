@@ -13,7 +13,7 @@ import { createOpenOnce } from "./open-once.ts";
 export interface MetricsOptions {
   readonly ledgerPath: string;
   readonly logger: Logger;
-  /** Makes sure that the ledger is there. */
+  /** Makes sure that the ledger is there; where that fails, one that is there already is read all the same. */
   readonly prepare?: () => Promise<unknown>;
 }
 
@@ -28,7 +28,7 @@ export interface MetricsHost {
 export function createMetricsHost({ ledgerPath, logger, prepare }: MetricsOptions): MetricsHost {
   const reader = createOpenOnce(
     async () => {
-      await prepare?.();
+      await prepare?.().catch(() => undefined);
       return openLedgerForReading(ledgerPath);
     },
     () => new CoordinationError("LEDGER_CLOSED", "the metrics are closed"),

@@ -90,8 +90,8 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     coordinations: { ...coordinations, tenant: openwop.coordinationsTenant },
   });
   await running.host.start();
-  const { workflows, tenants } = { workflows: definitions.length, tenants: tenantsOf(tokens) };
-  running.logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
+  const served = { baseUrl, workflows: running.host.workflowIds().length, tenants: tenantsOf(tokens) };
+  running.logger.info(served, "serves OpenWOP");
   return createServed(
     { running, chats: createChatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
     createLazy(() => faceOf(options, { running, tokens })),

@@ -7,6 +7,8 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
+import type { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { GatewayPlace } from "../agents/coordination/contracts/coordination-summary.ts";
 import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
@@ -46,7 +48,7 @@ import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { openGatewayLedger, type GatewayLedger } from "./gateway-ledger.ts";
 import type { LedgerReader } from "./ledger-reader.ts";
-import { nameAmongGateways, nameMachineOfFiles } from "./ledger-setting.ts";
+import { nameMachineOfFiles } from "./ledger-setting.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import { createSettings } from "./runtime-settings.ts";
@@ -61,12 +63,11 @@ export interface RunningCoordinator extends Coordinator {
   readonly reads: Pick<
     LedgerReader,
     "list" | "entry" | "findUnproven" | "get" | "getMany" | "claims" | "holders" | "read" | "findRuns"
-  > & {
-    /** Whose sessions are meant, where several gateways share the ledger. */
-    readonly gateway?: string;
-    /** `undefined` for a coordination that the ledger does not know. */
-    view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
-  };
+  > &
+    GatewayPlace & {
+      /** `undefined` for a coordination that the ledger does not know. */
+      view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
+    };
   /** The runs of workflows in the same ledger, until it closes. One connection has one queue of writes and no locks against itself. */
   readonly workflows: WorkflowStore;
   /** How far exports of the ledger's events came, until it closes. */
@@ -102,6 +103,10 @@ export interface ComposeOptions extends LedgerLocation {
   readonly onEvents?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
   /** Hears how long each append took; absent: nobody measures. */
   readonly noteAppend?: NoteAppend;
+  /** Hears once that another process is this gateway now, so that nothing is coordinated here any more. */
+  readonly onReplaced: (failure: CoordinationError) => void;
+  /** Aborted when the gateway stops: then the ledger is not waited for any more. */
+  readonly signal?: AbortSignal;
   /** Hears of every change of a plan. */
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
@@ -126,14 +131,18 @@ export interface ComposeOptions extends LedgerLocation {
   readonly stopShowing: () => Promise<void>;
 }
 
-/** @throws CoordinationError as `openDatabase` does. */
+/** @throws CoordinationError as `openGatewayLedger` does. */
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
-  const ownName = nameAmongGateways(options);
-  const { store, shared } = await openOwnLedger(options);
+  const clocks = { clock: systemClock, steady: steadyClock };
+  const { store, shared } = await openGatewayLedger({ ...options, ...clocks, settings: config.gateway });
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(config.lanes, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
+  const onReplaced = (failure: CoordinationError): void => {
+    options.onReplaced(failure);
+    void coordinator.stop();
+  };
   const coordinator: Coordinator = createCoordinator({
     ...gatesOf(options, contract),
     store,
@@ -145,7 +154,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     ...limitsOf(options),
     hooks: options.hooks,
     content: store,
-    ...(shared && { shared: { ...shared, onReplaced: () => void coordinator.stop() } }),
+    ...(shared && { shared: { ...shared, onReplaced } }),
     runner: observer,
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
@@ -160,7 +169,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     refOf: createContentRef,
     clock: systemClock,
     gate: createSpawnGate({ clock: systemClock, limits: config.lanes }),
-    settings: createSettings(config, ownName),
+    settings: createSettings(config, shared),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
   const pruning = await pruneRegularly(options, store);
@@ -169,7 +178,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     await pruning?.stop();
     await closeBehind(coordinator, acp, store);
   };
-  const reads = { ...readsOf(store, coordinator), ...(ownName !== undefined && { gateway: ownName }) };
+  const { gateway, movedFrom } = shared ?? {};
+  const reads = { ...readsOf(store, coordinator), gateway, movedFrom };
   const signedAnswers = createOnce(() => answerCheck(config));
   return {
     ...coordinator,
@@ -229,22 +239,6 @@ async function closeBehind(
   } finally {
     await store.close();
   }
-}
-
-async function openOwnLedger({
-  place,
-  gateway,
-  config,
-  logger,
-  noteAppend,
-}: ComposeOptions): Promise<GatewayLedger> {
-  const clocks = { clock: systemClock, steady: steadyClock };
-  const ledger = await openGatewayLedger({ place, gateway, settings: config.gateway, logger, ...clocks });
-  if (!noteAppend) return ledger;
-  const { timeAppends } = await import("./metrics/time-appends.ts");
-  const { store } = ledger;
-  const workflows = timeAppends(store.workflows, noteAppend);
-  return { ...ledger, store: { ...timeAppends(store, noteAppend), workflows } };
 }
 
 async function loadOutputContract(): Promise<OutputContract> {
@@ -354,7 +348,7 @@ function createLazyWorktrees(root: string): Worktrees {
 }
 
 /** The protocol's library is loaded with the first step that needs it. */
-function createLazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
+function createLazyAcpRunner({ config, workspaceOf, logger, ledgerPath }: ComposeOptions): {
   readonly runner: AgentRunner;
   close(): Promise<void>;
 } {
@@ -369,6 +363,7 @@ function createLazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
       clock: systemClock,
       logger,
       programVersion: readPackageVersion(),
+      notesFolder: join(dirname(ledgerPath), "acp-agents"),
     });
   };
   const loadRunner = () => (made ??= make());

@@ -2,6 +2,7 @@
 import { realpathSync } from "node:fs";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import { copyLedger, type CopyProgress, type LedgerCopy } from "../infra/ledger/copy/copy-ledger.ts";
+import { findMovedFrom } from "../infra/ledger/copy/find-moved-from.ts";
 import type { CopySource, CopyTarget } from "../infra/ledger/copy/copy-sides.ts";
 import { formatLedgerPlace, isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { readFromSqlite } from "../infra/sqlite/copy/sqlite-copy-source.ts";
@@ -16,11 +17,13 @@ export interface CopyPlaces {
   /** The path of a file, or the URL of a server. */
   readonly from: string;
   readonly to: string;
+  /** The gateway whose own ledger is copied. */
+  readonly gateway?: string | undefined;
 }
 
-/** @throws CoordinationError as `copyLedger` of infra and as opening both does */
+/** @throws CoordinationError as `copyLedger` and `findMovedFrom` of infra and as opening both does */
 export function copyLedgerBetween(
-  { from, to }: CopyPlaces,
+  { from, to, gateway }: CopyPlaces,
   onProgress: (progress: CopyProgress) => void,
 ): Promise<LedgerCopy> {
   if (resolvePlace(from) === resolvePlace(to))
@@ -28,7 +31,11 @@ export function copyLedgerBetween(
       new CoordinationError("INPUT_INVALID", `${formatLedgerPlace(to)}: a ledger is not copied to itself`),
     );
   // The source first: nothing is created where there is none.
-  return withSource(from, (source) => withTarget(to, (target) => copyLedger({ source, target, onProgress })));
+  return withSource(from, async (source) => {
+    const move = { to: formatLedgerPlace(to), isShared: isPostgresUrl(to), gateway };
+    const movedFrom = await findMovedFrom(source, move);
+    return withTarget(to, (target) => copyLedger({ source, target, movedFrom, onProgress }));
+  });
 }
 
 function resolvePlace(place: string): string {

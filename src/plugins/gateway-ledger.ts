@@ -8,6 +8,7 @@ import type { RunOwner } from "../agents/coordination/ports/run-owners.ts";
 import { takeSeat } from "../agents/coordination/runtime/ownership/gateway-seat.ts";
 import type { SharedLedgerDependencies } from "../agents/coordination/runtime/ownership/shared-ledger.ts";
 import { isProcessGone, readProcessName } from "../platform/process-name.ts";
+import type { NoteAppend } from "./metrics/time-appends.ts";
 import { isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 
 /** A file that another process has locked blocks the whole gateway for so long. */
@@ -30,14 +31,22 @@ export interface GatewayLedgerOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly steady: SteadyClock;
+  /** Aborted when the gateway stops. */
+  readonly signal?: AbortSignal;
+  /** Hears how long each append took; absent: nobody measures. */
+  readonly noteAppend?: NoteAppend;
 }
 
-/** @throws CoordinationError as `openDatabase` of the kind does; `LEDGER_BUSY` where another process is this gateway */
+/**
+ * @throws CoordinationError as `openDatabase` of the kind does; `LEDGER_BUSY` where another process is this gateway, and `LEDGER_CLOSED`
+ * where the gateway stops before that
+ */
 export async function openGatewayLedger(options: GatewayLedgerOptions): Promise<GatewayLedger> {
-  const { place, gateway, settings, logger, clock, steady } = options;
+  const { place, gateway, settings, logger, clock, steady, signal } = options;
   const isOnServer = isPostgresUrl(place);
   const busyTimeoutMs = isOnServer ? SERVER_BUSY_MS : FILE_BUSY_MS;
-  const store = await openLedgerStore({ place, mode: "write", busyTimeoutMs });
+  const opened = await openLedgerStore({ place, mode: "write", busyTimeoutMs });
+  const store = await withTimedAppends(opened, options);
   if (!isOnServer) return { store };
   const process = readProcessName();
   const owner: RunOwner = {
@@ -46,10 +55,20 @@ export async function openGatewayLedger(options: GatewayLedgerOptions): Promise<
   };
   const shared = { ...settings, gateway, owner, steady, isProcessGone };
   try {
-    await takeSeat({ ...shared, owners: store.owners, clock, logger });
+    await takeSeat({ ...shared, owners: store.owners, clock, logger, ...(signal && { signal }) });
+    const movedFrom = await store.readMovedFrom();
+    return { store, shared: { ...shared, ...(movedFrom !== undefined && { movedFrom }) } };
   } catch (error) {
     await store.close();
     throw error;
   }
-  return { store, shared };
+}
+
+async function withTimedAppends(
+  store: GatewayLedger["store"],
+  { noteAppend }: GatewayLedgerOptions,
+): Promise<GatewayLedger["store"]> {
+  if (!noteAppend) return store;
+  const { timeAppends } = await import("./metrics/time-appends.ts");
+  return { ...timeAppends(store, noteAppend), workflows: timeAppends(store.workflows, noteAppend) };
 }

@@ -7,10 +7,10 @@ import {
   readWritingGateway,
   type WritingGateway,
 } from "../infra/health/health-file.ts";
-import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
+import type { LedgerHeads, OpenedLedger } from "../infra/ledger/opened-ledger.ts";
 import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
-import { readProcessName } from "../platform/process-name.ts";
+import { isProcessThere, readProcessName } from "../platform/process-name.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { ReportedLedger } from "./reports/reported-ledger.ts";
 
@@ -18,6 +18,7 @@ const READER_BUSY_TIMEOUT_MS = 5_000;
 
 export interface LedgerReader extends ReportedLedger {
   readonly heads: LedgerHeads;
+  readonly readMovedFrom: OpenedLedger["readMovedFrom"];
 }
 
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
@@ -59,11 +60,18 @@ export function readHealthBeside(ledgerPath: string): Health | undefined {
   return readHealth(joinHealthPath(ledgerPath));
 }
 
+/** True where another process, which is there for sure, reported last about the ledger at this path. */
+export function isReportedByAnother(ledgerPath: string): boolean {
+  const gateway = readGatewayBeside(ledgerPath);
+  return gateway !== undefined && gateway.process !== readProcessName() && isProcessThere(gateway.process);
+}
+
 /** Reads which gateway reported last about the ledger at this path; `undefined` where that is not known. */
 export function readGatewayBeside(ledgerPath: string): WritingGateway | undefined {
   return isPostgresUrl(ledgerPath) ? undefined : readWritingGateway(joinHealthPath(ledgerPath));
 }
 
+/** Returns the file in which the gateway reports its health. */
 function joinHealthPath(ledgerPath: string): string {
   return join(dirname(ledgerPath), "health.json");
 }

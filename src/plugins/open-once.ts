@@ -3,6 +3,8 @@
 export interface Opened<T> {
   /** Opens it at the first call, and again after a failure. @throws what opening throws, or that it is closed */
   readonly get: () => Promise<T>;
+  /** Has `get` throw this from now on, until it is closed. */
+  readonly refuse: (reason: Error) => void;
   readonly close: () => Promise<void>;
   readonly isClosed: () => boolean;
 }
@@ -12,11 +14,16 @@ export function createOpenOnce<T extends { close(): Promise<void> }>(
   createClosedError: () => Error,
 ): Opened<T> {
   let opening: Promise<T> | undefined;
+  let refusal: Error | undefined;
   let isClosed = false;
   return {
     isClosed: () => isClosed,
+    refuse: (reason) => {
+      refusal = reason;
+    },
     get: async () => {
       if (isClosed) throw createClosedError();
+      if (refusal) throw refusal;
       opening ??= open();
       try {
         return await opening;

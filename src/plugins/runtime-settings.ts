@@ -1,13 +1,14 @@
 /** Owns: what of the configuration the runtime goes by. */
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
+import type { GatewayPlace } from "../agents/coordination/contracts/coordination-summary.ts";
 import type { Settings } from "../agents/coordination/runtime/environment/runtime-dependencies.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
-/** `gateway`: what this gateway is called where several share the ledger; absent where this is the only one. */
+/** `here`: which gateway this is where several share the ledger; absent where this is the only one. */
 export function createSettings(
   { lanes, contentRetentionDays, gateway: _, ...config }: Phase1Config,
-  gateway: string | undefined,
+  here: GatewayPlace | undefined,
 ): Settings {
   const { agingMs, perSessionMax, perAgentMax } = lanes;
   return {
@@ -15,7 +16,8 @@ export function createSettings(
     agingMs,
     ...(perSessionMax !== undefined && { perSessionMax }),
     ...(perAgentMax !== undefined && { perAgentMax }),
-    ...(gateway !== undefined && { gateway }),
+    ...(here?.gateway !== undefined && { gateway: here.gateway }),
+    ...(here?.movedFrom !== undefined && { movedFrom: here.movedFrom }),
     contentMs: contentRetentionDays * DAY_MS,
     parentCharsMax: config.results.parentCharsMax,
   };

@@ -3,6 +3,7 @@ import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
+import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import {
   composeWorkflows,
@@ -70,6 +71,8 @@ export interface Serving extends FacesWanted {
 
 export interface Served {
   readonly baseUrl: string;
+  /** How many workflows it offers: without those that it would refuse to run. */
+  readonly workflows: number;
   /** Returns the address of the operator's page, with a new link that signs in once. */
   createPageUrl(): string;
   stop(): Promise<void>;
@@ -125,6 +128,7 @@ export async function startServing(options: Serving): Promise<Served> {
       port,
       hostname,
       allowRemote,
+      pathPrefix: findPathPrefix(options),
       advertised: advertisedOf(agents, options),
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
@@ -134,11 +138,9 @@ export async function startServing(options: Serving): Promise<Served> {
     });
     listening ||= server.baseUrl;
     await running.host.start();
-    const offered = new Set(running.host.workflowIds());
-    for (const { id } of options.definitions)
-      if (!offered.has(id)) logger.warn({ workflowId: id }, NOT_OFFERED);
     return {
       baseUrl: listening,
+      workflows: running.host.workflowIds().length,
       createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
@@ -149,6 +151,11 @@ export async function startServing(options: Serving): Promise<Served> {
     await closeBehind({ page, metrics, telemetry, running });
     throw asCoordinationError(error, options);
   }
+}
+
+/** Finds the path below which clients reach the protocol. */
+function findPathPrefix({ baseUrl }: Serving): string {
+  return baseUrl === undefined ? "" : dropTrailingSlashes(new URL(baseUrl).pathname);
 }
 
 /** Closes what is behind the socket: readers of the ledger first. */
@@ -168,8 +175,6 @@ async function closeBehind({
   await telemetry?.close();
   await running.close();
 }
-
-const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
 
 /** Holds what the metrics add to a host; nothing where they are not wanted. */
 interface MetricsDependencies {
@@ -261,14 +266,12 @@ function asCoordinationError(error: unknown, { hostname, port }: Serving): unkno
     return new CoordinationError("INPUT_INVALID", `${error.message} (--allow-remote, --token)`, {
       cause: error,
     });
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL")
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (syscall === "listen" || syscall === "getaddrinfo")
     return new CoordinationError(
       "INPUT_INVALID",
-      `cannot listen on ${hostname}:${port} (${code}); take another --port`,
-      {
-        cause: error,
-      },
+      `cannot listen on ${hostname}:${port} (${code ?? syscall}); take another --host or --port`,
+      { cause: error },
     );
   return error;
 }

@@ -1,12 +1,13 @@
 /** Owns: what an operator asks a host of workflows for on the page, in the name of the tenant whose run it is. */
+import type { WorkflowPayloads } from "../agents/coordination/contracts/workflows/workflow-events.ts";
 import type {
   Caller,
   WorkflowHost,
 } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import type { WorkflowControls } from "./page/server/page-dependencies.ts";
+import type { WorkflowControls, WorkflowRun } from "./page/server/page-dependencies.ts";
 
 /** The part of a host that an operator controls. */
-export type ControlledHost = Pick<WorkflowHost, "cancel" | "fork">;
+export type ControlledHost = Pick<WorkflowHost, "cancel" | "events" | "fork">;
 
 export function createWorkflowControls(host: ControlledHost): WorkflowControls {
   return {
@@ -16,8 +17,9 @@ export function createWorkflowControls(host: ControlledHost): WorkflowControls {
       return answered.kind === "refused" ? { refusal: answered.message } : {};
     },
     fork: async ({ runId, tenant, event }) => {
+      const scopes = await readScopes(host, { runId, tenant });
       const request = { sourceRunId: runId, mode: "branch" as const, fromSeq: event };
-      const answered = await host.fork(createOperator(tenant), request);
+      const answered = await host.fork({ ...createOperator(tenant), scopes }, request);
       return answered.kind === "refused" ? { refusal: answered.message } : { id: answered.value.runId };
     },
   };
@@ -25,4 +27,13 @@ export function createWorkflowControls(host: ControlledHost): WorkflowControls {
 
 function createOperator(tenant: string): Caller {
   return { tenant, principal: "operator" };
+}
+
+/** Returns the scopes of whoever started the run: an operator may fork it as that caller may. */
+async function readScopes(host: ControlledHost, { runId, tenant }: WorkflowRun): Promise<readonly string[]> {
+  const answered = await host.events(createOperator(tenant), runId, { from: 0, limit: 1 });
+  const first = answered.kind === "done" ? answered.value.events[0] : undefined;
+  if (first?.type !== "run.started") return [];
+  // Only runs of workflows are forked here; a coordination's event of this name has no scopes.
+  return (first.payload as Partial<WorkflowPayloads["run.started"]>).scopes ?? [];
 }

@@ -7,8 +7,7 @@ export type TableLine = Readonly<Partial<Record<"folders" | "types" | "lazy" | "
 export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/cli/files": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/policies core/workflow/state platform",
-    types: "core/plan",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/plan core/policies core/workflow/state platform",
     packages: "node:* yaml zod",
   },
   // Other plugins carry a copy of their own: nothing but types comes from elsewhere.

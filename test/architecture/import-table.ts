@@ -51,7 +51,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/workflow/nodes": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract",
+      "core/contracts core/std core/contracts/workflows core/plan core/workflow/state core/workflow/node-contract",
   },
   "core/replay": {
     folders:
@@ -127,7 +127,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/driving": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/ownership",
+      "core/contracts core/std core/contracts/workflows core/plan core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/plans": {
@@ -167,13 +167,13 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   core: { folders: "core/contracts core/contracts/config core/runtime", types: "core/ports" },
   "infra/a2a": { folders: "core/std core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
   "infra/acp": {
-    folders: "core/contracts core/std",
+    folders: "core/contracts core/std platform",
     types: "core/contracts/config core/ports",
     packages: "@agentclientprotocol/sdk node:*",
   },
   "infra/clock": { types: "core/contracts core/ports" },
   "infra/files": { folders: "core/contracts platform", types: "core/ports", packages: "node:*" },
-  "infra/git": { folders: "core/contracts core/std", types: "core/ports", packages: "node:*" },
+  "infra/git": { folders: "core/contracts core/std infra/files", types: "core/ports", packages: "node:*" },
   "infra/health": { folders: "platform", types: "core/ports", packages: "node:*" },
   "infra/http": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
   "infra/json-schema": { folders: "core/contracts", types: "core/ports", packages: "ajv re2js" },

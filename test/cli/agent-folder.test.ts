@@ -94,6 +94,14 @@ describe("a folder of agents", () => {
     ["has more than", { systemPromptRef: "huge.md" }],
     ["is no JSON", { systemPromptRef: "prompts/w.md", handoff: { taskSchemaRef: "prompts/w.md" } }],
     ["is no JSON Schema", { systemPromptRef: "prompts/w.md", handoff: { returnSchemaRef: "list.json" } }],
+    [
+      "handoff.taskSchemaRef: typo.json is not a usable JSON Schema: properties.n.type: type must be",
+      { systemPromptRef: "prompts/w.md", handoff: { taskSchemaRef: "typo.json" } },
+    ],
+    [
+      "handoff.returnSchemaRef: typo.json is not a usable JSON Schema: properties.n.type: type must be",
+      { systemPromptRef: "prompts/w.md", handoff: { returnSchemaRef: "typo.json" } },
+    ],
     ["is not there", { systemPromptRef: "prompts/w.md", evalSuiteRef: "evals/none.json" }],
   ])("is refused where a reference %s: %o", async (why, more) => {
     write("../secret.md", "CANARY-SECRET");
@@ -102,6 +110,7 @@ describe("a folder of agents", () => {
     write("acme/empty.md", " ");
     write("acme/huge.md", "x".repeat(300_000));
     write("acme/list.json", "[]");
+    write("acme/typo.json", { properties: { n: { type: "strng" } } });
     symlinkSync(join(folder.path, "secret.md"), join(folder.path, "agents/acme/linked.md"));
     symlinkSync(folder.path, join(folder.path, "agents/acme/linked"));
     const error = await read().then(

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isPostgresUrl } from "../../src/infra/ledger/ledger-place.ts";
 import { copyLedgerBetween } from "../../src/plugins/copy-ledger-between.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
@@ -35,7 +36,7 @@ async function verify(place: string): Promise<Verified> {
 /** Leaves a half copy behind, as a process that was killed does. */
 async function interruptCopy(from: string, to: string): Promise<void> {
   let steps = 0;
-  const interrupted = copyLedgerBetween({ from, to }, () => {
+  const interrupted = copyLedgerBetween({ from, to, gateway: isPostgresUrl(to) ? "home" : undefined }, () => {
     steps += 1;
     if (steps === 3) throw new Error("interrupted");
   });
@@ -46,7 +47,7 @@ describe("ledger copy", () => {
   test("moves a ledger to a server and back, shows no password, and says how to prove it", async () => {
     await using schema = await createTestSchema();
     const { password } = new URL(schema.url);
-    const there = await runCli(["ledger", "copy", nameLedger(), schema.url]);
+    const there = await runCli(["ledger", "copy", nameLedger(), schema.url, "--gateway", "home"]);
     expect({ stderr: there.stderr, exitCode: there.exitCode }).toEqual({ stderr: "", exitCode: 0 });
     expect(there.stdout).toMatch(/is copied to postgres:\/\/\S+ \(2 runs, \d+ events, \d+ rows, \d/u);
     expect(there.stdout).toContain("verify --ledger postgres://");
@@ -58,6 +59,16 @@ describe("ledger copy", () => {
     const verified = await verify(nameLedger());
     expect(verified).toMatchObject({ ok: true, coordinations: 2 });
     for (const place of [schema.url, file]) expect(await verify(place)).toEqual(verified);
+  });
+
+  test("to a server is refused until the gateway is named whose coordinations they are", async () => {
+    await using schema = await createTestSchema();
+    const command = ["ledger", "copy", nameLedger(), schema.url];
+    const { stderr, exitCode } = await runCli(command);
+    expect(stderr).toContain("say with --gateway whose they are");
+    expect(exitCode).not.toBe(0);
+    expect((await runCli([...command, "--gateway", "a b"])).stderr).toContain("--gateway: a gateway.id is");
+    expect((await runCli([...command, "--gateway", "shop"])).exitCode).toBe(0);
   });
 
   test("gives its result as JSON, with rows by table and the hash of the heads", async () => {

@@ -81,11 +81,15 @@ describe("fork of a coordination", () => {
     });
   });
 
-  test("looks the id up in the ledger that is named", async () => {
+  test("refuses a ledger that is named: the gateway would fork what its own ledger has under the id", async () => {
     const gateway = gatewayOf(FORKED);
     const ledger = folder.file("coordination/ledger.sqlite");
-    await fork(["plan-e", "--ledger", ledger], gateway, { stateDir: "nowhere" });
-    expect(gateway.calls[0]?.params).toEqual({ coordinationId: ENDED_PLAN.id, forkId: NEW_ID });
+    const { stderr, exitCode } = await fork(["plan-e", "--ledger", ledger, "--dry-run"], gateway);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(
+      "error INPUT_INVALID: --ledger: a fork of a coordination goes through the gateway, which has a ledger of its own; leave --ledger out",
+    );
+    expect(gateway.calls).toEqual([]);
   });
 
   test("leaves an id that no ledger here knows to the gateway", async () => {
@@ -289,7 +293,7 @@ describe("fork refuses", () => {
       FORKED,
     );
     const { stderr } = await fork(["plan-e"], gateway);
-    const { forkId } = gateway.calls[0]?.params as { forkId: string };
+    const { forkId } = gateway.calls[0]!.params as { forkId: string };
     expect(stderr).toContain(`; ask again with --as ${forkId}: then it is not run twice. Start it with`);
     await fork(["plan-e", "--as", forkId], gateway);
     expect(gateway.calls[1]?.params).toEqual(gateway.calls[0]?.params);

@@ -137,8 +137,11 @@ describe("fork of a workflow run", () => {
     [["run-elsewhere", "--from", "1", "--url", "http://127.0.0.1:9"], "no OpenWOP host answers"],
     [["its-own-name", "--from", "1", "--url", "http://127.0.0.1:9"], "no OpenWOP host answers"],
     // Nothing says that it is one.
-    [["its-own-name", "--from", "1"], "this program cannot call the gateway"],
-    [["run-elsewhere", "--from", "1", "--wait"], "this program cannot call the gateway"],
+    [["its-own-name", "--from", "1"], 'no coordination and no workflow run begins with "its-own-name"'],
+    [
+      ["run-elsewhere", "--from", "1", "--wait"],
+      'no coordination and no workflow run begins with "run-elsewhere"',
+    ],
   ])("that this ledger does not know is told by what is asked for: %j", async (args, expected) => {
     expect((await runForkCli("fork", ...args)).stderr).toContain(expected);
   });
@@ -161,7 +164,7 @@ describe("fork of a workflow run", () => {
       response.setHeader("content-type", "application/json").end(JSON.stringify({ runId: "run-\u001b[2J" }));
     });
     expect(stdout).toBe(
-      "run-\ufffd[2J  a replay of run-elsewhere\nSee it with: openclaw coordination runs run-\ufffd[2J\n",
+      "run-\ufffd[2J  a replay of run-elsewhere\nSee it with: openclaw coordination runs 'run-\ufffd[2J'\n",
     );
   });
 
@@ -169,6 +172,11 @@ describe("fork of a workflow run", () => {
     ["ends the connection", (response) => response.destroy()],
     ["answers with something else", (response) => response.end("<html>")],
     ["has a proxy that lost it", (response) => response.writeHead(504).end("<html>")],
+    [
+      "cannot say that it was done",
+      (response) =>
+        response.writeHead(503).end(JSON.stringify({ error: "unavailable", message: "The ledger is busy." })),
+    ],
   ])("that the host took and %s may be made, and is asked for again by its key", async (_, answer) => {
     const keys: unknown[] = [];
     const { stderr, exitCode } = await forkAt((request, response) => {

@@ -1,15 +1,15 @@
 /** Owns: names of the operator's own folders and arguments, which do nothing to a terminal either. */
-import { chmodSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { buildLedger, forge, rehashRun } from "../support/ledger-fixtures-damage.ts";
 import { createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger } from "./recorded-ledger.ts";
-import { runCli } from "./run-cli.ts";
+import { createMemoryConfig, runCli } from "./run-cli.ts";
 
 const NASTY = "\u{1b}[31mred\u{202e}-state";
-// eslint-disable-next-line no-control-regex -- these are what is looked for
+// oxlint-disable-next-line no-control-regex -- these are what is looked for
 const HARMFUL = /[\u{0}-\u{9}\u{b}-\u{1f}\u{7f}-\u{9f}\u{202e}]/u;
 
 describe("a state folder with escape sequences in its name", () => {
@@ -84,6 +84,46 @@ describe("a ledger that was forged", () => {
   });
 });
 
+describe("a policy pack that somebody else wrote", () => {
+  const writePack = (path: string): void => {
+    const tools = { [NASTY]: { paths: ["path"] } };
+    const settings = { conflicts: { tools }, gates: { confidenceThreshold: 0.9 } };
+    writeFileSync(path, JSON.stringify({ name: "foreign", version: "1.0.0", settings }));
+  };
+
+  test.each([
+    ["show", ["policy", "show", "PACK"]],
+    ["diff", ["policy", "diff", "balanced", "PACK"]],
+    ["use", ["policy", "use", "PACK", "--session", `agent:${NASTY}`, "--dry-run"]],
+  ])("has its names printed by policy %s without their escape sequences", async (_, args) => {
+    using folder = createTempFolder();
+    const path = folder.file("pack.json");
+    writePack(path);
+    const typed = args.map((word) => (word === "PACK" ? path : word));
+    const { stdout, exitCode } = await runCli(typed, { config: createMemoryConfig({}) });
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("[31mred");
+    expect(stdout).not.toMatch(HARMFUL);
+  });
+
+  test("is tested on a forged ledger without the escape sequences of its ids and of what was asked for", async () => {
+    using folder = createTempFolder();
+    const [pack, path] = [folder.file("pack.json"), folder.file("ledger.sqlite")];
+    writePack(pack);
+    await recordLedger(path, [OPEN]);
+    forge(path, (database) => {
+      database.prepare("update run set run_id = ?").run(NASTY);
+      database.exec("update event set payload = '{}' where sequence = 1");
+    });
+    const forged = await runCli(["policy", "test", pack, "--ledger", path]);
+    expect(forged.stdout).toContain("logs are damaged or `replay` says that they differ: \ufffd[31mred");
+    expect(forged.stdout).not.toMatch(HARMFUL);
+    const narrowed = await runCli(["policy", "test", pack, "--ledger", path, "--session", NASTY]);
+    expect(narrowed.stdout).toContain("(--session \ufffd[31mred");
+    expect(narrowed.stdout).not.toMatch(HARMFUL);
+  });
+});
+
 describe("an objective of 100,000 characters", () => {
   test.each(["show", "timeline"])("is cut by %s", async (command) => {
     using folder = createTempFolder();
@@ -120,6 +160,25 @@ describe("an argument", () => {
     expect(stderr).toContain("unknown command");
     expect(stderr).not.toMatch(HARMFUL);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test.each(["list", "events"])(
+    "that finds nothing is repeated by %s without its escape sequences",
+    async (command) => {
+      using folder = createTempFolder();
+      const path = folder.file("ledger.sqlite");
+      await recordLedger(path, [OPEN]);
+      const { stdout } = await runCli([command, "--session", NASTY, "--ledger", path]);
+      expect(stdout).toContain("match --session \ufffd[31mred");
+      expect(stdout).not.toMatch(HARMFUL);
+    },
+  );
+
+  test("that names whose policy is dropped is repeated without its escape sequences", async () => {
+    const args = ["policy", "drop", "--session", `agent:${NASTY}`, "--yes"];
+    const { stdout } = await runCli(args, { config: createMemoryConfig({}) });
+    expect(stdout).toContain("agent:\ufffd[31mred");
+    expect(stdout).not.toMatch(HARMFUL);
   });
 
   test("is not repeated at any length", async () => {

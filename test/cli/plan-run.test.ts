@@ -112,7 +112,7 @@ describe("plan run", () => {
 });
 
 const WORKING = report("running", {
-  counts: { total: 5, ended: 2, byStatus: { completed: 2 } },
+  counts: { total: 5, ended: 2, byStatus: { completed: 2, running: 1, backoff: 1, blocked: 1 } },
   steps: [
     { stepId: "a", status: "running", attempt: 2, attemptsMax: 3, agent: "main" },
     {

@@ -1,5 +1,6 @@
 /** Owns: the commands and `serve` on a ledger that is on a PostgreSQL server. */
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -98,6 +99,79 @@ describe("commands with --ledger postgres://...", () => {
     });
     for (const { stdout, stderr } of [listed, status, doctor])
       expect(stdout + stderr).not.toContain(ledger.password);
+  });
+
+  const doctorOf = async (place: URL) => {
+    const ledger = { url: withoutPassword(place.href), password: readPassword(place.href) };
+    const setting = { stateDir: folder.path, config: createMemoryConfig(configOf(ledger)) };
+    const doctor = await runCli(["doctor", "--json"], setting);
+    const { checks } = JSON.parse(doctor.stdout) as { checks: readonly { name: string }[] };
+    const status = await runCli(["status", "--json"], setting);
+    return {
+      check: checks.find(({ name }) => name === "ledger"),
+      status: JSON.parse(status.stdout) as object,
+      statusText: (await runCli(["status"], setting)).stdout,
+    };
+  };
+
+  test("call a ledger absent where the gateway can make it", async () => {
+    await using empty = await createTestSchema();
+    expect(await doctorOf(new URL(empty.url))).toMatchObject({
+      check: { status: "ok", message: expect.stringContaining("no ledger yet") as string },
+      status: { ledger: { exists: false } },
+      statusText: expect.stringContaining("(not created yet)") as string,
+    });
+  });
+
+  test.each<[string, string, RegExp, (url: URL, other: TestSchema) => unknown]>([
+    [
+      "a database that does not exist",
+      "LEDGER_UNAVAILABLE",
+      /create the database first/u,
+      (url) => {
+        url.pathname = "/none";
+      },
+    ],
+    [
+      "a schema that does not exist",
+      "LEDGER_UNAVAILABLE",
+      /create one first/u,
+      (url) => {
+        url.searchParams.set("options", "-c search_path=none");
+      },
+    ],
+    [
+      "a schema in which its user may create no tables",
+      "LEDGER_UNAVAILABLE",
+      /may not create tables in the schema test_.*; give the user of the URL the schema of the ledger/u,
+      async (url, other) => {
+        const password = "secret-of-the-reader";
+        const user = `reader_${randomBytes(8).toString("hex")}`;
+        const [row] = await other.query<{ name: string }>("select current_schema()::text as name");
+        await other.query(`create role ${user} login password '${password}'`);
+        await other.query(`grant usage on schema ${row?.name} to ${user}`);
+        url.href = other.url;
+        Object.assign(url, { username: user, password });
+      },
+    ],
+    [
+      "a schema of another program",
+      "LEDGER_CORRUPT",
+      /tables of another program/u,
+      (url, other) => {
+        url.href = other.url;
+        return other.query("create table customers (id integer)");
+      },
+    ],
+  ])("fail on %s, in which no gateway can make a ledger", async (_, code, message, change) => {
+    await using other = await createTestSchema();
+    const url = new URL(schema.url);
+    await change(url, other);
+    expect(await doctorOf(url)).toMatchObject({
+      check: { status: "fail", message: expect.stringMatching(message) as string },
+      status: { ledger: { exists: null, coordinations: null, error: { code } } },
+      statusText: expect.stringMatching(message) as string,
+    });
   });
 
   test("read no other ledger where the configuration of this one is wrong", async () => {

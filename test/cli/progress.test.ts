@@ -5,7 +5,7 @@ import type { AgentId, CoordinationId, StepId } from "../../src/agents/coordinat
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
-import { renderProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
+import { renderEnding, renderProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
 import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { contentOf, nameChildSession, openingOf, OWNER } from "../support/ledger-fixtures.ts";
 import {
@@ -127,6 +127,42 @@ describe("progress", () => {
       steps,
     } as unknown as CoordinationStatusReport;
     expect(renderProgress(report, PLAIN)).toContain("running: draft (attempt 2, 40%, reading), check");
+  });
+});
+
+describe("a plan that is waited for", () => {
+  const createSteps = (count: number, status: string): CoordinationStatusReport["steps"] =>
+    Array.from({ length: count }, (_, index) => ({
+      stepId: `${status}-${index}`,
+      status,
+      attempt: 1,
+      agent: "main",
+    }));
+  const report: CoordinationStatusReport = {
+    coordinationId: RUN,
+    status: "running",
+    startedAt: "2026-01-02T03:04:05.000Z",
+    counts: { total: 200, ended: 63, byStatus: { held: 1, running: 60, completed: 3, failed: 60 } },
+    steps: [],
+  };
+  const terminal = { ...PLAIN, columns: 300 };
+
+  it("says that a result is held, and how many questions people are to answer", () => {
+    const line = renderProgress({ ...report, steps: createSteps(1, "held"), openQuestions: 2 }, terminal);
+    expect(line).toBe("63 of 200 steps ended; 2 open questions; running: 60 steps; result held: held-0");
+  });
+
+  it("counts also the steps that the report leaves out", () => {
+    const line = renderProgress({ ...report, steps: createSteps(20, "running") }, terminal);
+    expect(line).toContain("running: running-0, running-1, running-2, running-3 and 56 more");
+    expect(line).toContain("result held: 1 step");
+  });
+
+  it("counts in its end also the failed steps that the report leaves out", () => {
+    const counts = { total: 63, ended: 63, byStatus: { completed: 3, failed: 60 } };
+    const ended = { ...report, status: "partial", counts, steps: createSteps(50, "failed") };
+    const lines = renderEnding(ended, { terminal, program: "openclaw coordination" });
+    expect(lines).toContain("    and 40 more");
   });
 });
 

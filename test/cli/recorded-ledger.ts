@@ -109,8 +109,8 @@ async function record(recorder: Recorder, script: CoordinationScript): Promise<v
   await coordinator.usageRecorder.flush();
   if (script.settledAtMs === undefined) return;
   clock.set(TEST_EPOCH_MS + script.settledAtMs);
-  clock.fire();
   for (let turns = 0; turns < 1_000; turns += 1) {
+    clock.fire();
     const [newest] = await store.list({ limit: 1 });
     if (newest?.summary.status !== "running") return;
     await new Promise((resolve) => setImmediate(resolve));

@@ -10,6 +10,7 @@ import type {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
@@ -61,6 +62,7 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
         events,
         summary: summarize(state),
         references: events.flatMap(referencesOf),
+        claims: events.flatMap(claimChangesOf),
         contents,
       });
     }

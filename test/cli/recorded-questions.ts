@@ -10,11 +10,13 @@ import type {
 import type { Finding, Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { graphOf, step } from "../core/plan-scene.ts";
 import { nameChildSession, contentOf, openingOf, OWNER } from "../support/ledger-fixtures.ts";
 import { createManualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
@@ -30,12 +32,13 @@ const HOUR_MS = 3_600_000;
 /** A thing that is done to a coordination, at a time that counts from `TEST_EPOCH_MS`, with the texts that it names. */
 export type RecordedCommand = readonly [atMs: number, command: Command, contents?: readonly ContentInput[]];
 
+/** Goes on from what the log has already. */
 export async function recordCommands(
   store: LedgerStore,
   runId: CoordinationId,
   sayings: readonly RecordedCommand[],
 ): Promise<void> {
-  let state: Coordination = createUnopened(runId);
+  let state = await readState(store, runId);
   for (const [atMs, command, contents = []] of sayings) {
     const now = (TEST_EPOCH_MS + atMs) as EpochMs;
     const decision = decide(state, resolveTarget(state, command), now);
@@ -46,7 +49,8 @@ export async function recordCommands(
     if (state.kind === "unopened") throw new Error("the script does not open its coordination");
     const { events } = recorded;
     const references = events.flatMap(referencesOf);
-    await store.append({ runId, events, summary: summarize(state), references, contents });
+    const claims = events.flatMap(claimChangesOf);
+    await store.append({ runId, events, summary: summarize(state), references, claims, contents });
   }
 }
 
@@ -80,6 +84,27 @@ export function spawn(name: string, gate: Gate, session: SessionKey = OWNER): Co
     call: { toolCallId: `call-${name}` },
     child: { childSessionKey: nameChildSession(name), childRunId: `run-${name}` },
   };
+}
+
+/** The owner asks people, who may take so long. */
+export function createAskedByOwner(
+  atMs: number,
+  { text, answerMs }: { readonly text: string; readonly answerMs: number },
+): RecordedCommand {
+  const content = contentOf(JSON.stringify({ question: text }));
+  return [
+    atMs,
+    {
+      type: "askPeople",
+      askedBy: OWNER,
+      kind: "clarification",
+      question: content.ref,
+      hasDefault: false,
+      openMax: 1_000,
+      answerMs,
+    },
+    [content],
+  ];
 }
 
 const nameAttempt = (stepId: string, attempt = 1) => ({ stepId: stepId as StepId, attempt });

@@ -122,6 +122,9 @@ describe("runs", () => {
   });
 });
 
+/** A name that resolvers refuse without asking anybody: a part of it is too long. */
+const NO_HOST = `${"x".repeat(64)}.example`;
+
 describe("serve", () => {
   async function serve(
     args: readonly string[],
@@ -175,6 +178,16 @@ describe("serve", () => {
     [["--token", "t", "--peer-token", "http://a"], "--peer-token: expected <origin>=<token>"],
     [["--token", "t", "--workflows", "no-such-folder"], "no-such-folder: the folder cannot be read (ENOENT)"],
     [["--token", "t", "--host", "0.0.0.0", "--port", "0"], "which must be allowed (--allow-remote, --token)"],
+    [
+      ["--token", "t", "--base-url", "runs.example"],
+      "--base-url: expected an address such as https://runs.example",
+    ],
+    [["--token", "t", "--base-url", "localhost:4096"], "--base-url: expected an address"],
+    [["--token", "t", "--base-url", "https://runs.example/?a=1"], "--base-url: expected an address"],
+    [
+      ["--token", "sixteen-characters", "--allow-remote", "--port", "0", "--host", NO_HOST],
+      `cannot listen on ${NO_HOST}:0 (`,
+    ],
   ])("refuses %j in a sentence", async (args, sentence) => {
     const { stderr, exitCode } = await serve(args);
     expect(exitCode).toBe(1);

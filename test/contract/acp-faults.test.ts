@@ -1,6 +1,7 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
@@ -8,7 +9,7 @@ import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import { createAcpRunner } from "../../src/infra/acp/acp-runner.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
-import { createTempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { createAcpScene, isGone, createKeyed, orderOf, outcomeOf, type Scene } from "./acp-scene.ts";
 
@@ -52,6 +53,7 @@ describe("an ACP agent that cannot be started", () => {
       clock: systemClock,
       logger: { debug, info, warn, error },
       programVersion: "1",
+      notesFolder: "/nowhere",
     });
     expect(await homeless.start(orderOf(""))).toEqual({
       kind: "refused",
@@ -269,19 +271,100 @@ describe("cancelling an ACP agent", () => {
 });
 
 describe("the death of the gateway", () => {
-  it("ends its agents, which see their input end", async () => {
-    using folder = createTempFolder();
-    const pids = folder.file("pids");
+  /** Starts a process that runs an agent with the script. */
+  async function startGateway(folder: TempFolder, script: string): Promise<ChildProcess> {
     const program = fileURLToPath(new URL("./acp-gateway.ts", import.meta.url));
-    const gateway = spawn(process.execPath, [program, pids], {
+    const gateway = spawn(process.execPath, [program, folder.file("pids"), folder.file("notes"), script], {
       env: { ...process.env, TMPDIR: folder.path },
     });
     const [chunk] = (await once(gateway.stdout, "data")) as [Buffer];
     expect(chunk.toString()).toBe("started\n");
-    expect(existsSync(pids)).toBe(true);
-    const agent = Number(readFileSync(pids, "utf8"));
-    expect(isGone(agent)).toBe(false);
+    return gateway;
+  }
+
+  /** Kills such a process, once its agent has started so many processes. */
+  async function killGateway(folder: TempFolder, script: string, processes = 1): Promise<readonly number[]> {
+    const gateway = await startGateway(folder, script);
+    const readPids = (): number[] => readFileSync(folder.file("pids"), "utf8").trim().split("\n").map(Number);
+    await waitFor(() => readPids().length === processes, { what: "what the agent starts" });
     gateway.kill("SIGKILL");
+    await once(gateway, "exit");
+    return readPids();
+  }
+  const readNotes = (folder: TempFolder): readonly string[] =>
+    readdirSync(folder.file("notes")).map((name) => join(folder.file("notes"), name));
+
+  it("ends its agents, which see their input end", async () => {
+    using folder = createTempFolder();
+    const [agent = 0] = await killGateway(folder, "hang");
     await waitFor(() => isGone(agent), { what: "the end of the agent" });
+  });
+
+  it.skipIf(process.platform !== "linux").each([
+    ["looks after its attempt", ({ runner }: Scene) => runner.observe(orderOf(""))],
+    ["follows its attempt", ({ runner }: Scene) => runner.follow(orderOf(""), new AbortController().signal)],
+    ["cancels its attempt", ({ runner }: Scene) => runner.cancel(orderOf(""))],
+    ["starts the next one", ({ runner }: Scene) => runner.start(orderOf("", createKeyed("co-1:build:2")))],
+  ])("leaves no agent at work, whatever it ignores, once the next gateway %s", async (_what, act) => {
+    using folder = createTempFolder();
+    const pids = await killGateway(folder, "stubborn child never", 2);
+    expect(pids.map(isGone)).toEqual([false, false]);
+    expect(readNotes(folder).map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
+    await using next = createAcpScene({ notesFolder: folder.file("notes") });
+    await act(next);
+    expect(pids.slice(0, 1).map(isGone)).toEqual([true]);
+    expect(await next.runner.observe(orderOf(""))).toEqual({ kind: "absent" });
+    await waitFor(() => pids.every(isGone), { what: "the end of what the agent started" });
+  });
+
+  it.skipIf(process.platform !== "linux")(
+    "is waited for where it still runs beside the next one",
+    async () => {
+      using folder = createTempFolder();
+      const gateway = await startGateway(folder, "hang");
+      await using next = createAcpScene({ notesFolder: folder.file("notes") });
+      const order = orderOf("ACP:reply done");
+      expect(await next.runner.observe(order)).toEqual({ kind: "unknown" });
+      expect(await next.runner.cancel(order)).toBe("unreachable");
+      expect(await next.runner.start(order)).toMatchObject({ kind: "unknown" });
+      expect(next.pids()).toEqual([]);
+      gateway.kill("SIGKILL");
+      await once(gateway, "exit");
+      expect(await next.runner.observe(order)).toEqual({ kind: "absent" });
+      expect(await next.runner.start(order)).toMatchObject({ kind: "started" });
+    },
+  );
+
+  it.skipIf(process.platform !== "linux")("ends no process that has the number of an agent", async () => {
+    using folder = createTempFolder();
+    const [agent = 0] = await killGateway(folder, "stubborn never");
+    const [note = ""] = readNotes(folder);
+    // As if the agent had started before.
+    writeFileSync(note, readFileSync(note, "utf8").replaceAll(`.${agent}.`, `.${agent}.1`));
+    writeFileSync(join(folder.file("notes"), "torn.json"), "{");
+    await using next = createAcpScene({ notesFolder: folder.file("notes") });
+    expect(await next.runner.observe(orderOf(""))).toEqual({ kind: "absent" });
+    expect(isGone(agent)).toBe(false);
+    expect(readNotes(folder)).toEqual([]);
+    process.kill(-agent, "SIGKILL");
+  });
+
+  it.skipIf(process.platform !== "linux")("leaves no note of an agent that has ended", async () => {
+    using folder = createTempFolder();
+    await using scene = createAcpScene({ notesFolder: folder.file("notes") });
+    await scene.runner.start(orderOf("ACP:delay 200 reply done"));
+    expect(readNotes(folder)).toHaveLength(1);
+    await scene.runner.follow(orderOf(""), new AbortController().signal);
+    expect(readNotes(folder)).toEqual([]);
+  });
+
+  it.skipIf(process.platform !== "linux")("does not concern the agents of a gateway that lives", async () => {
+    using folder = createTempFolder();
+    await using scene = createAcpScene({ notesFolder: folder.file("notes") });
+    await scene.runner.start(orderOf("ACP:hang"));
+    await using next = createAcpScene({ notesFolder: folder.file("notes") });
+    expect(await next.runner.observe(orderOf("", createKeyed("2")))).toEqual({ kind: "absent" });
+    expect(scene.pids().map(isGone)).toEqual([false]);
+    expect(readNotes(folder)).toHaveLength(1);
   });
 });

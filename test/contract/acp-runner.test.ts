@@ -128,6 +128,22 @@ describe("the end of an ACP agent", () => {
     const reply = seen.kind === "ended" ? (seen.reply ?? "") : "";
     expect(reply).toHaveLength(BOUNDS.replyCharsMax);
     expect(reply.slice(0, 2_000)).toBe("0".repeat(1_000) + "1".repeat(1_000));
+    expect("replyEnd" in seen && seen.replyEnd).toBe(
+      Array.from({ length: 16 }, (_, index) => String((index + 4) % 10).repeat(1_000)).join(""),
+    );
+  });
+
+  it("keeps the end of a reply that is too long, and of that message only", async () => {
+    await using scene = createAcpScene();
+    const line = '{"confidence":0.1}';
+    const seen = await outcomeOf(scene, orderOf(`ACP:flood-then 300 reply ${line}`));
+    expect("replyEnd" in seen && seen.replyEnd.split("\n").at(-1)).toBe(line);
+    const next = await outcomeOf(
+      scene,
+      orderOf("ACP:flood-then 300 tool reply It is green.", createKeyed("2")),
+    );
+    expect(next).toMatchObject({ reply: "It is green." });
+    expect(next).not.toHaveProperty("replyEnd");
   });
 
   it.each([

@@ -30,6 +30,8 @@ export interface SceneOptions {
   readonly config?: Partial<AcpAgentConfig>;
   /** The script of the agent where the prompt has none. */
   readonly script?: string;
+  /** Where the runner notes its processes; absent: in the folder of the scene. */
+  readonly notesFolder?: string;
 }
 
 export interface Scene extends AsyncDisposable {
@@ -47,6 +49,7 @@ export function createAcpScene({
   limits = {},
   config = {},
   script,
+  notesFolder,
 }: SceneOptions = {}): Scene {
   const folder = createTempFolder();
   const log = folder.file("prompts.jsonl");
@@ -65,6 +68,7 @@ export function createAcpScene({
   const runner = createAcpRunner({
     agents: { coder: agent },
     defaultCwd: () => folder.path,
+    notesFolder: notesFolder ?? folder.file("acp-agents"),
     clock,
     logger: { debug: note, info: note, warn: note, error: note },
     programVersion: "1.2.3",

@@ -7,6 +7,7 @@ import {
   LEFT_OUT_COLUMNS,
   LEFT_OUT_TABLES,
 } from "../../src/infra/ledger/copy/copied-tables.ts";
+import { isPostgresUrl } from "../../src/infra/ledger/ledger-place.ts";
 import { copyLedgerBetween, type CopyProgress } from "../../src/plugins/copy-ledger-between.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
@@ -31,7 +32,9 @@ async function inspect(place: string): Promise<unknown> {
 }
 
 function copy(from: string, to: string, onProgress: (progress: CopyProgress) => void = ignoreProgress) {
-  return copyLedgerBetween({ from, to }, onProgress);
+  // Whose the coordinations of a file are has to be said where it goes to a server.
+  const gateway = isPostgresUrl(to) ? "home" : undefined;
+  return copyLedgerBetween({ from, to, gateway }, onProgress);
 }
 
 describe("the tables of a ledger", () => {

@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { isPostgresUrl } from "../../src/infra/ledger/ledger-place.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { migrate } from "../../src/infra/sqlite/database/migrate.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
@@ -65,7 +66,8 @@ function copy(
   { from, to }: Pick<Scene, "from" | "to">,
   onProgress: (progress: CopyProgress) => void = ignoreProgress,
 ): Promise<LedgerCopy> {
-  return copyLedgerBetween({ from, to }, onProgress);
+  const gateway = isPostgresUrl(to) ? "home" : undefined;
+  return copyLedgerBetween({ from, to, gateway }, onProgress);
 }
 
 /** Copies until this step, counted from 1, and no further. True when there was such a step. */

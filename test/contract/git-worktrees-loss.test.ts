@@ -1,7 +1,9 @@
 /** Work that must not be lost: other people's worktrees, repositories inside, and what git could not commit. */
-import { readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/infra/clock/system-clock.ts";
+import { createGitWorktrees } from "../../src/infra/git/git-worktrees.ts";
 import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import {
   createGitScene,
@@ -61,17 +63,69 @@ describe("removing a worktree", () => {
     runGit(repository, "worktree", "move", tree, moved);
     putFile(moved, "staged.txt", "work\n");
     runGit(moved, "add", "staged.txt");
+    runGit(moved, "checkout", "--quiet", "-b", "elsewhere");
     expect(await worktrees.remove(NAME)).toBeUndefined();
     expect(runGit(moved, "status", "--porcelain")).toBe("A  staged.txt\n");
+  });
+
+  it.each(["locked", "checked out by somebody"])("says so while its branch is %s", async (obstacle) => {
+    using scene = createGitScene();
+    const { repository, worktrees } = scene;
+    await scene.open();
+    const branch = `coordination/${NAME}`;
+    const lock = join(repository, `.git/refs/heads/${branch}.lock`);
+    const checkOut = (name: string): string =>
+      runGit(repository, "checkout", "--quiet", "--ignore-other-worktrees", name);
+    if (obstacle === "locked") writeFileSync(lock, "");
+    else checkOut(branch);
+    expect(await worktrees.remove(NAME)).toContain(branch);
+    expect(await worktrees.list()).toMatchObject([{ name: NAME }]);
+    if (obstacle === "locked") rmSync(lock);
+    else checkOut("main");
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(await worktrees.list()).toEqual([]);
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+  });
+
+  it("is tried again where git could not be started, unless the repository is gone, too", async () => {
+    using scene = createGitScene();
+    const { home, repository, worktrees } = scene;
+    await scene.open();
+    const program = join(home, "missing-git");
+    const withoutGit = createGitWorktrees({ root: join(home, "worktrees"), clock: systemClock, program });
+    expect(await withoutGit.remove(NAME)).toContain(`coordination/${NAME}`);
+    expect(await worktrees.list()).toMatchObject([{ name: NAME }]);
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+    await scene.open();
+    rmSync(repository, { recursive: true });
+    expect(await withoutGit.remove(NAME)).toBeUndefined();
   });
 });
 
 describe("a repository inside of a worktree", () => {
-  it("is for people where it is a submodule with new commits", async () => {
-    using scene = createGitScene();
-    const worktree = await openWithSubmodule(scene);
-    expect(await fateOf(scene, worktree, "lib")).toMatchObject({ kind: "unmerged" });
-  });
+  it.each(["untracked", "changed", "committed"])(
+    "is for people where it is a submodule with %s files, whatever `ignore` says of it",
+    async (work) => {
+      for (const ignore of [undefined, "untracked", "dirty", "all"]) {
+        using scene = createGitScene();
+        addSubmodule(scene, ignore);
+        const worktree = await scene.open();
+        const inside = join(worktree.tree, "lib");
+        runGit(worktree.tree, "submodule", "--quiet", "update", "--init");
+        putFile(inside, work === "changed" ? "l.txt" : "new.txt", "work\n");
+        if (work === "committed") {
+          runGit(inside, "add", ".");
+          runGit(inside, "commit", "--quiet", "-m", "work");
+        }
+        expect([ignore, await fateOf(scene, worktree, "lib")]).toEqual([
+          ignore,
+          { kind: "unmerged", file: { path: "lib", because: "not_a_file" } },
+        ]);
+        expect((await scene.worktrees.keep(worktree)).problem).toContain('"lib"');
+      }
+    },
+  );
 
   it("is no change where it is a submodule that the agent did not change", async () => {
     using scene = createGitScene();
@@ -93,10 +147,13 @@ describe("a repository inside of a worktree", () => {
   });
 });
 
-function addSubmodule({ home, repository }: GitScene): void {
+function addSubmodule({ home, repository }: GitScene, ignore?: string): void {
   const library = join(home, "library");
   createRepository(library, { "l.txt": "l\n" });
   runGit(repository, "submodule", "--quiet", "add", library, "lib");
+  if (ignore !== undefined)
+    runGit(repository, "config", "--file", ".gitmodules", "submodule.lib.ignore", ignore);
+  runGit(repository, "add", ".gitmodules");
   runGit(repository, "commit", "--quiet", "-m", "lib");
 }
 

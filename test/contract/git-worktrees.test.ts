@@ -284,10 +284,14 @@ describe("comparing", () => {
     expect(await worktrees.compare(worktree)).toMatchObject({ kind: "too_much" });
   });
 
-  it("fails in words where the worktree is gone", async () => {
+  it.each([
+    ["absent", "its folder"],
+    ["failed", "what git keeps of it"],
+  ])("is %s where %s is not there any more", async (kind, missing) => {
     const worktree = await open();
-    rmSync(worktree.tree, { recursive: true });
-    expect(await worktrees.compare(worktree)).toMatchObject({ kind: "failed" });
+    const kept = join(repository, ".git/worktrees", NAME);
+    rmSync(missing === "its folder" ? worktree.tree : kept, { recursive: true });
+    expect(await worktrees.compare(worktree)).toMatchObject({ kind });
   });
 });
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Lane } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { StepAdmission } from "../../src/agents/coordination/ports/provider-use.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
-import { createScene } from "./lane-scene.ts";
+import { createAgent, createScene } from "./lane-scene.ts";
 
 describe("given a lane whose queue is full", () => {
   const createFullLane = async (queueMax = 4) => {
@@ -93,5 +95,71 @@ describe("given a lane whose queue is full", () => {
       await waitUntilSettled();
     }
     expect(heard).toEqual([]);
+  });
+});
+
+/** Holds back the steps of one agent while it is closed. */
+function createDoor(agentId: string): StepAdmission & { readonly setClosed: (isClosed: boolean) => void } {
+  const listeners = new Set<() => void>();
+  let closedFor: ReadonlySet<AgentId> = new Set();
+  let version = 0;
+  return {
+    canBeginStep: (agent) => !closedFor.has(agent),
+    heldBackAgents: () => closedFor,
+    version: () => version,
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    setClosed: (isClosed) => {
+      closedFor = new Set(isClosed ? [agentId as AgentId] : []);
+      version += 1;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+describe("given a full queue of requests whose provider closes", () => {
+  const createClosedLane = async () => {
+    const door = createDoor("main");
+    const scene = createScene({ queueMax: 2 }, door);
+    const jobs = ["a", "b", "c"].map((name) => scene.start(name));
+    await waitUntilSettled();
+    const heard: Lane[] = [];
+    scene.lanes.onRoom((lane) => heard.push(lane));
+    door.setClosed(true);
+    return { ...scene, door, jobs, heard };
+  };
+
+  it("there is room for others at once, and room is told of", async () => {
+    const { lanes, start, started, jobs, heard } = await createClosedLane();
+    expect([lanes.room("data"), lanes.metrics().data.waiting]).toEqual([2, 2]);
+    expect(heard).toContain("data");
+    start("other", createAgent("other"));
+    jobs[0]!.end();
+    await waitUntilSettled();
+    expect(started).toEqual(["a", "other"]);
+  });
+
+  it("there is none when it opens, until half of the queue is free again, which is told", async () => {
+    const { lanes, start, started, jobs, heard, door } = await createClosedLane();
+    const other = start("other", createAgent("other"));
+    door.setClosed(false);
+    expect(lanes.room("data")).toBe(0);
+    heard.length = 0;
+    for (const job of [...jobs, other]) job.end();
+    await waitUntilSettled();
+    expect([started.length, lanes.room("data"), heard]).toEqual([4, 2, ["data"]]);
+  });
+
+  it("they begin when nobody is to be held back any more", async () => {
+    const { lanes, started, jobs } = await createClosedLane();
+    jobs[0]!.end();
+    await waitUntilSettled();
+    expect(started).toEqual(["a"]);
+    lanes.stopHoldingBack();
+    for (const job of jobs) job.end();
+    await lanes.idle();
+    expect(started).toEqual(["a", "b", "c"]);
   });
 });

@@ -76,7 +76,7 @@ describe("given a lane at its concurrency", () => {
   it("when an act is asked for, it does not wait behind steps", async () => {
     const { lanes, start } = createScene();
     const jobs = [start("a"), start("b")];
-    await expect(lanes.operate(() => Promise.resolve("done"))).resolves.toBe("done");
+    await expect(lanes.operate("question", () => Promise.resolve("done"))).resolves.toBe("done");
     expect(listStates(jobs)).toEqual(["running", "waiting"]);
   });
 });
@@ -87,7 +87,7 @@ describe("given acts", () => {
     const gate = Promise.withResolvers<undefined>();
     let running = 0;
     const acts = Array.from({ length: 20 }, () =>
-      lanes.operate(async () => {
+      lanes.operate("question", async () => {
         running += 1;
         await gate.promise;
         running -= 1;
@@ -100,11 +100,20 @@ describe("given acts", () => {
     expect(running).toBe(0);
   });
 
+  it("when very many of one kind do not end, those of the other kind run", async () => {
+    const { lanes } = createScene();
+    const gate = Promise.withResolvers<undefined>();
+    const questions = Array.from({ length: 20 }, () => lanes.operate("question", () => gate.promise));
+    await expect(lanes.operate("stop", () => Promise.resolve("stopped"))).resolves.toBe("stopped");
+    gate.resolve(undefined);
+    await Promise.all(questions);
+  });
+
   it("when one fails, its promise rejects and the next one runs", async () => {
     const { lanes } = createScene();
     const error = new Error("no answer");
-    await expect(lanes.operate(() => Promise.reject(error))).rejects.toBe(error);
-    await expect(lanes.operate(() => Promise.resolve(1))).resolves.toBe(1);
+    await expect(lanes.operate("question", () => Promise.reject(error))).rejects.toBe(error);
+    await expect(lanes.operate("question", () => Promise.resolve(1))).resolves.toBe(1);
   });
 });
 
@@ -260,7 +269,7 @@ describe("idle", () => {
     const { lanes, start } = createScene();
     const jobs = ["a", "b"].map((name) => start(name));
     const act = Promise.withResolvers<undefined>();
-    void lanes.operate(() => act.promise);
+    void lanes.operate("question", () => act.promise);
     await waitUntilSettled();
     jobs[0]!.slot().release();
     expect(await isIdle(lanes)).toBe(false);

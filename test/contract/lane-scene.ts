@@ -1,6 +1,7 @@
 /** Owns: lanes whose work goes on until a test ends it, and whose time is a value. */
 import type { AgentId, EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../src/agents/coordination/ports/lane-runner.ts";
+import type { StepAdmission } from "../../src/agents/coordination/ports/provider-use.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 
@@ -36,9 +37,9 @@ export interface Scene {
   readonly start: (name: string, fields?: Partial<LaneRequest>) => Job;
 }
 
-export function createScene(limits: Partial<LaneLimits> = {}): Scene {
+export function createScene(limits: Partial<LaneLimits> = {}, providers?: StepAdmission): Scene {
   const clock = createFakeClock();
-  const lanes = createPQueueLanes({ ...LIMITS, ...limits }, clock);
+  const lanes = createPQueueLanes({ ...LIMITS, ...limits }, clock, providers);
   const started: string[] = [];
   return {
     clock,

@@ -124,7 +124,7 @@ it("a copy is complete with the commit that the server is set to, where that is 
   await source.close();
   await using schema = await createRecordingLedger();
   await copyLedgerBetween(
-    { from, to: withSetting(schema.url, "synchronous_commit=remote_apply") },
+    { from, to: withSetting(schema.url, "synchronous_commit=remote_apply"), gateway: "home" },
     () => undefined,
   );
   expect(await listSettings(schema)).toEqual(["remote_apply"]);

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { isProcessGone, isProcessThere, readProcessName } from "../../src/platform/process-name.ts";
+import { isProcessGone, isProcessThere, readPid, readProcessName } from "../../src/platform/process-name.ts";
 
 const MODULE = fileURLToPath(new URL("../../src/platform/process-name.ts", import.meta.url));
 const PROGRAM = `
@@ -19,6 +19,8 @@ describe.runIf(process.platform === "linux")("the name of a process", () => {
     });
     const [name] = (await once(child.stdout, "data")) as [Buffer];
     expect(name.toString()).not.toBe(readProcessName());
+    expect(readProcessName(child.pid)).toBe(name.toString());
+    expect(readPid(name.toString())).toBe(child.pid);
     expect(isProcessGone(name.toString())).toBe(false);
     expect(isProcessThere(name.toString())).toBe(true);
     const ended = once(child, "exit");

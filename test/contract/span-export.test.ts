@@ -210,6 +210,58 @@ describe("an export of spans", () => {
     expect(exported.log).toEqual(["warn the collector refused a span: it is left out"]);
   });
 
+  it("goes on with the others also where the collector takes no request without spans", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    const refused = expectedIds[2];
+    collector.answer = (spans) =>
+      spans.length === 0 || spans.some(({ spanId }) => spanId === refused) ? { status: 400 } : undefined;
+    exported.exporting.start();
+    await waitUntilExported(collector, expectedIds.length - 1);
+    await waitFor(() => exported.log.length > 0, { what: "what it says of it", timeoutMs: 10_000 });
+    expect(exported.log).toEqual(["warn the collector refused a span: it is left out"]);
+  });
+
+  it("keeps all spans where the collector refuses everything, as one that takes https alone does", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    const takeAll = collector.answer;
+    collector.answer = () => ({ status: 400 });
+    exported.exporting.start();
+    await waitFor(() => exported.log.length > 0, { what: "what it says of it", timeoutMs: 10_000 });
+    expect(exported.log).toEqual(["warn spans cannot be exported: they wait in the ledger"]);
+    collector.answer = takeAll;
+    await waitUntilExported(collector);
+    expect(sortIds(listUnique(collector.spans))).toEqual(expectedIds.toSorted());
+  });
+
+  it("goes on as soon as the collector takes a newer span, where it takes no request without spans", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    const refused = new Set(expectedIds);
+    collector.answer = (spans) =>
+      spans.length === 0 || spans.some(({ spanId }) => refused.has(spanId)) ? { status: 400 } : undefined;
+    exported.exporting.start();
+    await waitFor(() => exported.log.length > 0, { what: "what it says of it", timeoutMs: 10_000 });
+    await recordLedger(exported.place, [{ ...RESEARCH, id: "co-newer", trace: "another" }]);
+    await waitUntilExported(collector);
+    await waitFor(() => exported.log.length === expectedIds.length + 2, { what: "all", timeoutMs: 10_000 });
+    expect(exported.log.at(-2)).toBe("warn the collector refused a span: it is left out");
+  });
+
+  it("goes on behind a page of which the collector takes no span, where it takes a request without spans", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    collector.answer = (spans) => (spans.length > 0 ? { status: 400 } : undefined);
+    exported.exporting.start();
+    const leftOut = expectedIds.map(() => "warn the collector refused a span: it is left out");
+    await waitFor(() => exported.log.length === leftOut.length, { what: "the refusals", timeoutMs: 10_000 });
+    await exported.exporting.close();
+    expect(exported.log).toEqual(leftOut);
+    const position = await exported.ledger.exports.take({ name: "otlp", holder: "next", from: 0 });
+    expect(position).toBe(await exported.ledger.newestPosition());
+  });
+
   it("ends within seconds where the collector does not answer, and the next one sends all of it", async () => {
     await using collector = await startOtlpCollector();
     await using exported = await recordExport(collector.url);

@@ -272,8 +272,7 @@ describe("the last line of a program's output", () => {
     ["an empty object", "{}"],
     ["a verdict", '{"verdict":"fail"}'],
     ["no criteria", '{"criteria":[]}'],
-    ["too many characters", `{"criteria":["a"]${" ".repeat(20_000)}}`],
-    ["too many characters behind a short line", `{}\n{"criteria":["a"]${" ".repeat(20_000)}}`],
+    ["more text than is kept", "x".repeat(20_000)],
     ["the end of too long a line", `${"x".repeat(20_000)}${'{"criteria":["a"]'.padEnd(16 * 1_024 - 1)}}`],
     ["another line behind it", '{"criteria":["a"]}\nmore'],
   ])("is dropped as a whole where it has %s", async (_, line) => {
@@ -289,6 +288,16 @@ describe("the last line of a program's output", () => {
     ["too much confidence", '{"criteria":["a"],"confidence":1.5}'],
     ["too little confidence", '{"confidence":-0.1}'],
     ["null for the confidence", '{"criteria":["a"],"confidence":null}'],
+    ["no number for the confidence", '{"confidence": NaN}'],
+    ["the confidence in single quotes", "{'confidence': 0.1}"],
+    ["the confidence behind a byte order mark", "\ufeff{'confidence': 0.1}"],
+    ["half of an object", '{"confidence": 0.'],
+    ["an object and more on the same line", '{"confidence": 0.9}.'],
+    ["an object that is too long", `{"confidence":0.1,"notes":"${"x".repeat(20_000)}"}`],
+    ["an object that is too long behind a short line", `{}\n{"criteria":["a"]${" ".repeat(20_000)}}`],
+    ["an object with too many spaces behind it", `{"confidence":0.9}${" ".repeat(20_000)}`],
+    ["something before many blank lines", `{"confidence":"low"}${"\n".repeat(20_000)}`],
+    ["something behind many spaces", `${" ".repeat(20_000)}{"confidence":"low"}`],
   ])("makes a pass no verdict where it states %s", async (_, line) => {
     using scene = createVerifierScene();
     expect(await checkPrinting(scene, line)).toMatchObject(matchNoVerdict("malformed"));

@@ -162,6 +162,17 @@ describe("a notice that is not taken", () => {
     expect(waits).toEqual([waitMs]);
   });
 
+  it("is not sent again once its question is closed", async () => {
+    const { url, received } = await startReceiver(replyStatus(503));
+    const isOpen = () => Promise.resolve(received.length < 2);
+    const { outcome, waits, log } = await send({ webhook: { url }, isOpen });
+    const message = "The webhook answered with status 503. The question is closed.";
+    expect(outcome).toEqual({ kind: "failed", tries: 2, message });
+    expect(log.at(-1)).toMatch(/^\{"level":"info",.*"a webhook was given up"\}$/);
+    expect(waits).toEqual([2_500, 5_000]);
+    expect(received).toHaveLength(2);
+  });
+
   it("is given up when no try is left before the question's deadline", async () => {
     const { url, received } = await startReceiver(replyStatus(503));
     const early = await send({ webhook: { url }, question: { deadlineAtMs: (START_MS + 7_500) as never } });

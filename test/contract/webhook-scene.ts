@@ -111,6 +111,7 @@ export interface Scene extends Partial<WebhookDependencies> {
   readonly signal?: AbortSignal | undefined;
   readonly question?: Partial<ChannelNotice["question"]> | undefined;
   readonly noticeId?: string | undefined;
+  readonly isOpen?: ChannelNotice["isOpen"] | undefined;
   /** A clock that the test moves, too, by `move`. */
   readonly time?: FakeClock;
   readonly move?: (ms: number) => void;
@@ -121,6 +122,7 @@ export async function send({
   signal,
   question,
   noticeId,
+  isOpen,
   time,
   move,
   ...dependencies
@@ -128,8 +130,10 @@ export async function send({
   const inner = time ?? createFakeClock();
   const clock = createSteppingClock(inner, move ?? createMover(inner));
   const log: string[] = [];
-  const recordLine = (fields: object, message: string): void =>
-    void log.push(JSON.stringify({ ...fields, message }));
+  const recordAt =
+    (level: string) =>
+    (fields: object, message: string): void =>
+      void log.push(JSON.stringify({ level, ...fields, message }));
   const channel = createWebhookChannel({
     name: "ops",
     config: {
@@ -141,11 +145,16 @@ export async function send({
       ...webhook,
     },
     clock,
-    logger: { debug: recordLine, info: recordLine, warn: recordLine, error: recordLine },
+    logger: {
+      debug: recordAt("debug"),
+      info: recordAt("info"),
+      warn: recordAt("warn"),
+      error: recordAt("error"),
+    },
     random: () => 0,
     ...dependencies,
   });
-  const outcome = await channel.notify(createNotice({ signal, question, noticeId }));
+  const outcome = await channel.notify(createNotice({ signal, question, noticeId, isOpen }));
   expect(inner.pending).toBe(0);
   return { outcome, waits: clock.waits, log };
 }
@@ -154,12 +163,14 @@ function createNotice({
   signal,
   question,
   noticeId,
-}: Pick<Scene, "signal" | "question" | "noticeId">): ChannelNotice {
+  isOpen = () => Promise.resolve(true),
+}: Pick<Scene, "signal" | "question" | "noticeId" | "isOpen">): ChannelNotice {
   return {
     noticeId: noticeId ?? "co-1:escalation-2:0",
     notice: 0,
     chatSession: "agent:main:main" as ChannelNotice["chatSession"],
     signal: signal ?? new AbortController().signal,
+    isOpen,
     question: {
       questionId: "co-1:escalation-2",
       coordinationId: "co-1",

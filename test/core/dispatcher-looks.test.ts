@@ -3,7 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
+import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import { createWorld, SETTINGS, spawnOf, type World } from "../support/fake-clock-host.ts";
 import { testCoordinator } from "../support/ledger-fixtures.ts";
@@ -232,8 +234,75 @@ describe("a question to the host", () => {
   });
 });
 
-describe("a spawn of a plan's agent that the host answers with an error", () => {
-  it("is no failure when the host gets the child a second later: its step is bound to it", async () => {
+describe("questions that the host does not answer", () => {
+  const LIMITS: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
+
+  async function askSilentHost(world: World, coordinator: Coordinator) {
+    world.host.says = () => new Promise(() => undefined);
+    for (let name = 0; name < 20; name += 1)
+      await coordinator.admitSpawn(spawnOf({ task: `silent ${name}`, trace: `silent ${name}` }));
+    await world.clock.advance(SETTINGS.acknowledgeMs);
+    expect(world.host.asked).toHaveLength(8);
+  }
+
+  async function openWorld() {
+    const world = createWorld({}, createScriptedRunner());
+    const { clock, host: runner } = world;
+    const lanes = createPQueueLanes(LIMITS, clock);
+    const coordinator = world.start((store) => store, { clock, runner, lanes });
+    await coordinator.start();
+    return { world, coordinator };
+  }
+
+  it("do not delay the stop of a child of another coordination", async () => {
+    const { world, coordinator } = await openWorld();
+    const { session } = await spawnChild(world, coordinator);
+    const [{ runId: coordinationId }] = listEvents(world, "coordination.created") as [RunEvent];
+    await askSilentHost(world, coordinator);
+    await coordinator.cancel({ coordinationId, stepId: "step-1" as StepId, by: "operator" });
+    await world.clock.advance(1_000);
+    expect(world.host.children.get(session)?.ending).toEqual({ outcome: "cancelled" });
+    await coordinator.stop();
+  });
+
+  it("do not delay the end of another coordination", async () => {
+    const { world, coordinator } = await openWorld();
+    const child = await spawnChild(world, coordinator);
+    const [{ runId }] = listEvents(world, "coordination.created") as [RunEvent];
+    await askSilentHost(world, coordinator);
+    await child.ends();
+    await world.clock.advance(SETTINGS.settleMs + 1_000);
+    expect(listEvents(world, "coordination.terminal").map((event) => event.runId)).toEqual([runId]);
+    await coordinator.stop();
+  });
+});
+
+describe("a spawn that the host answers with an error", () => {
+  it("is no failure where the host was being asked already, and then tells of the child", async () => {
+    const world = createWorld({}, createScriptedRunner());
+    const coordinator = world.start();
+    await coordinator.start();
+    const spawn = spawnOf({ task: "t" });
+    const admission = await coordinator.admitSpawn(spawn);
+    if (admission.kind === "refused") throw new Error(admission.reason);
+    const { childSessionKey, childRunId } = world.host.spawn(spawn);
+    world.host.says = async () => {
+      await waitFor(world.clock, 9_000);
+      return { kind: "running", childSessionKey, childRunId };
+    };
+    await world.clock.advance(SETTINGS.acknowledgeMs);
+    expect(world.host.asked).toHaveLength(1);
+    const { coordinationId, stepId } = admission.envelope;
+    const claim = { coordinationId, stepId, sourceSession: spawn.sourceSession, toolCallId: "t" };
+    const failing = coordinator.failSpawn(claim, "the answer was lost");
+    await world.clock.advance(15_000);
+    await failing;
+    const types = world.ledger.events().flatMap((events) => events.map(({ type }) => type));
+    expect(types).not.toContain("step.failed");
+    await coordinator.stop();
+  });
+
+  it("is no failure of a plan's agent when the host gets the child a second later: its step is bound to it", async () => {
     const world = createWorld({}, createScriptedRunner(scriptOf({ a: ["work"] })));
     const coordinator = world.start();
     await coordinator.start();

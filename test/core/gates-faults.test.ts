@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { runCheckedPlan, type Checked } from "./checked-plan.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
@@ -135,6 +136,23 @@ describe("a process that ends while a result is held", () => {
       1,
     );
     await second.stop();
+  });
+});
+
+describe("an answer that was cut", () => {
+  it("is held for the confidence that its end states", async () => {
+    const cut = {
+      outcome: "completed",
+      reply: "x".repeat(BOUNDS.replyCharsMax),
+      replyEnd: 'x\n{"confidence": 0.1}',
+    } as const;
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), { scripts: [cut], checks: [] });
+    expect(await statusOf(checkedPlan)).toBe("held");
+    expect(checkedPlan.run.events("coordination.escalated")[0]?.payload).toMatchObject({
+      cause: "confidence",
+      confidence: { measured: 1_000 },
+    });
+    await checkedPlan.run.close();
   });
 });
 

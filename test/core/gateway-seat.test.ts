@@ -121,6 +121,18 @@ describe("a process that begins as a gateway", () => {
     expect((await Promise.all(tries)).filter(Boolean).length).toBeLessThanOrEqual(1);
   });
 
+  it("waits no longer when it is to stop, however long the lease", async () => {
+    const machine = createMachine();
+    await takeAndKeep(machine, createDependencies(machine, "a"));
+    const stopping = new AbortController();
+    const waiting = { ...createDependencies(machine, "a", "second"), signal: stopping.signal };
+    const refused = expect(takeSeat(waiting)).rejects.toMatchObject({ code: "LEDGER_CLOSED" });
+    await waitUntilSettled();
+    stopping.abort();
+    await refused;
+    expect(machine.rows.has(waiting.owner.id)).toBe(false);
+  });
+
   it("waits for what the same process drove before its configuration was changed", async () => {
     const machine = createMachine();
     const before = createDependencies(machine, "a", "one");

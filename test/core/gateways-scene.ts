@@ -50,6 +50,8 @@ export interface Gateways extends AsyncDisposable {
   readonly lines: string[];
   /** Starts a process of a gateway; a second one of the same name has the host of the first. */
   start(name: string, script?: Script, gates?: GivenGates): Promise<TestGateway>;
+  /** Starts the one gateway of a ledger that nobody shares yet: it names itself nowhere. Its host is that of the gateway of the name. */
+  startAlone(name: string, script?: Script): Promise<TestGateway>;
   view(runId: CoordinationId): Promise<CoordinationView>;
   /** Which gateway drives a coordination. */
   driverOf(runId: CoordinationId): Promise<string | undefined>;
@@ -96,8 +98,14 @@ function wrapTakes(store: MemoryStore, control: Switch): MemoryStore {
   return { ...store, owners: { ...store.owners, take } };
 }
 
-/** `spawnsMax`: the spawns that each of them lets run at once. */
-export function createGateways({ spawnsMax = 1_000 }: { readonly spawnsMax?: number } = {}): Gateways {
+export interface GatewaysOptions {
+  /** The spawns that each of them lets run at once. */
+  readonly spawnsMax?: number;
+  /** The gateway whose own ledger this one was. */
+  readonly movedFrom?: string;
+}
+
+export function createGateways({ spawnsMax = 1_000, movedFrom }: GatewaysOptions = {}): Gateways {
   const clock = createFakeClock();
   const ledger = createMemoryLedger();
   const lines: string[] = [];
@@ -106,7 +114,12 @@ export function createGateways({ spawnsMax = 1_000 }: { readonly spawnsMax?: num
   const running: Coordinator[] = [];
   const reading = ledger.open(clock);
   let processes = 0;
-  const start = async (name: string, script?: Script, gates: GivenGates = {}): Promise<TestGateway> => {
+  const start = async (
+    name: string,
+    script?: Script,
+    gates: GivenGates = {},
+    isAlone = false,
+  ): Promise<TestGateway> => {
     const control = createSwitch();
     const host = hosts.get(name) ?? createFakeClockHost(clock);
     hosts.set(name, host);
@@ -128,6 +141,8 @@ export function createGateways({ spawnsMax = 1_000 }: { readonly spawnsMax?: num
       gate: createSpawnGate({ clock: heldClock, limits: { spawnsMax }, delayMs: 0 }),
       lines,
       isProcessGone: (each) => endedProcesses.has(each),
+      isAlone,
+      movedFrom,
     });
     running.push(coordinator);
     await coordinator.start();
@@ -160,6 +175,7 @@ export function createGateways({ spawnsMax = 1_000 }: { readonly spawnsMax?: num
     ledger,
     lines,
     start,
+    startAlone: (name, script) => start(name, script, {}, true),
     view: async (runId) => {
       const found = await readCoordination(reading, runId);
       if (!found) throw new Error(`there is no ${runId}`);
@@ -194,6 +210,8 @@ interface Composed {
   readonly gate: SpawnGate;
   readonly lines: string[];
   readonly isProcessGone: (process: string) => boolean;
+  readonly isAlone: boolean;
+  readonly movedFrom: string | undefined;
 }
 
 function composeGateway({
@@ -207,6 +225,8 @@ function composeGateway({
   gates,
   gate,
   lines,
+  isAlone,
+  movedFrom,
   ...rest
 }: Composed) {
   const say = (fields: LogFields, message: string): void => {
@@ -215,6 +235,7 @@ function composeGateway({
   const logger: Logger = { debug: () => undefined, info: say, warn: say, error: say };
   let opened = 0;
   const owner = { id: createGatewayOwnerId(name, process), process };
+  const place = { gateway: name, ...(movedFrom !== undefined && { movedFrom }) };
   return createCoordinator({
     store,
     content: store,
@@ -229,17 +250,19 @@ function composeGateway({
     logger,
     lanes: openLanes(),
     gate,
-    settings: { ...SETTINGS, gateway: name },
+    settings: isAlone ? SETTINGS : { ...SETTINGS, ...place },
     newCoordinationId: () => `co-${process}-${(opened += 1)}` as CoordinationId,
-    shared: {
-      gateway: name,
-      owner,
-      steady,
-      leaseMs: LEASE_MS,
-      orphanMs: ORPHAN_MS,
-      onReplaced: () => say({}, "was replaced"),
-      ...rest,
-    },
+    ...(!isAlone && {
+      shared: {
+        ...place,
+        owner,
+        steady,
+        leaseMs: LEASE_MS,
+        orphanMs: ORPHAN_MS,
+        onReplaced: () => say({}, "was replaced"),
+        ...rest,
+      },
+    }),
   });
 }
 

@@ -176,6 +176,47 @@ describe("people", () => {
     await notified.run.coordinator.stop();
   });
 
+  const ANSWER = {
+    questionId: `${PLAN_ID}:escalation-1`,
+    answer: "approve",
+    by: { kind: "operator" },
+    through: "cli",
+  } as const;
+
+  it.each<[title: string, isOpen: boolean, act: (scene: QuestionScene) => Promise<unknown>]>([
+    ["while that is open", true, () => Promise.resolve()],
+    ["until it is answered", false, ({ run }) => run.coordinator.answer(ANSWER)],
+    ["until another process has answered it", false, ({ world }) => world.start().answer(ANSWER)],
+    [
+      "until its plan has ended",
+      false,
+      ({ run }) => run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" }),
+    ],
+  ])("may be told again of a question %s", async (_, isOpen, act) => {
+    const late = Promise.withResolvers<NoticeOutcome>();
+    const scene = await runAskedPlan(() => late.promise);
+    await act(scene);
+    expect(await scene.notices[0]?.isOpen()).toBe(isOpen);
+    late.resolve({ kind: "failed", tries: 1, message: "no route" });
+    await waitUntilQuiet(scene.world);
+    // Nobody misses a question that is closed.
+    expect(outcomesOf(scene)).toEqual(isOpen ? ["0 failed"] : []);
+    const warnings = scene.world.lines.filter(({ message }) => message.includes("people were not told"));
+    expect(warnings).toHaveLength(isOpen ? 1 : 0);
+    await scene.run.close();
+  });
+
+  it("who were not told of a question before it expired are shown to have missed it", async () => {
+    const scene = await runAskedPlan(() => new Promise(() => undefined), { notify: [{ channel: "chat" }] });
+    const { clock } = scene.world;
+    await clock.advance((scene.notices[0]?.question.deadlineAtMs ?? 0) - clock.now() + 1_000);
+    expect(listEvents(scene.world, "escalation.closed")).toMatchObject([
+      { payload: { resolution: "expired" } },
+    ]);
+    expect(outcomesOf(scene)).toEqual(["0 failed"]);
+    await scene.run.close();
+  });
+
   it("are told again under the same id where the process ended before it was recorded", async () => {
     let isStuck = true;
     const waitUntilAborted = ({ signal }: ChannelNotice): Promise<NoticeOutcome> =>

@@ -6,7 +6,7 @@ import type { Coordinator } from "../../src/agents/coordination/runtime/coordina
 import { createUsageBook, type UsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
-import { listEvents, waitUntilQuiet } from "./gates-world.ts";
+import { listEvents, spawnChild, waitUntilQuiet } from "./gates-world.ts";
 import { AGENT, plan, scriptOf, step, type Fields } from "./planned-world.ts";
 
 interface Play {
@@ -189,6 +189,72 @@ describe("a plan of a child under the operator's budget", () => {
     const forked = await play.coordinator.forkPlan({ source: "nested" as CoordinationId, isPreview: true });
     expect(forked).toMatchObject({ kind: "preview", anew: ["n"] });
     expect(listEvents(play.world, "usage.recorded")).toEqual([]);
+    await play.coordinator.stop();
+  });
+});
+
+describe("a plan under the operator's budget whose submitter's spawn is over", () => {
+  async function endSpawn({ world, coordinator }: Play, session: SessionKey): Promise<void> {
+    world.host.end(session, { outcome: "completed" });
+    await coordinator.endChild(session, { outcome: "completed" });
+    await world.clock.advance(10_000);
+  }
+  async function endPlan({ world }: Play, name: string): Promise<void> {
+    world.plans.end(name, endDone());
+    await world.clock.advance(10_000);
+  }
+
+  it("may use no more than is left, and counts for the plans after it", async () => {
+    const play = await openPlay({ spawns: 6 });
+    const session = await play.spawn("look it up");
+    await play.submit(session, "nested");
+    await endSpawn(play, session);
+    expect(listEvents(play.world, "coordination.terminal")).toMatchObject([{ runId: "co-1" }]);
+    await endPlan(play, "n");
+    await play.submit(session, "second", { budget: { spawns: 2 } });
+    await endPlan(play, "m");
+    await play.submit(session, "third");
+    expect(play.listBudgets()).toMatchObject({
+      nested: { spawns: 5 },
+      second: { spawns: 2 },
+      third: { spawns: 3 },
+    });
+    await play.coordinator.stop();
+  });
+
+  it("is refused where nothing is left, and beside another plan of its session", async () => {
+    const play = await openPlay({ spawns: 3 });
+    const session = await play.spawn("look it up");
+    await endSpawn(play, session);
+    await play.submit(session, "nested");
+    const beside = await play.submit(session, "beside");
+    expect(beside).toMatchObject({ kind: "refused", problems: [{ code: "NESTED_OPEN" }] });
+    await endPlan(play, "n");
+    await play.submit(session, "second");
+    await endPlan(play, "m");
+    expect(await play.submit(session, "third")).toMatchObject(REFUSED);
+    await play.coordinator.stop();
+  });
+
+  it("is refused where the spawn was cancelled", async () => {
+    const play = await openPlay({ spawns: 3 });
+    const session = await play.spawn("look it up");
+    await play.coordinator.cancel({ coordinationId: "co-1" as CoordinationId, by: "operator" });
+    await play.world.clock.advance(10_000);
+    const late = await play.submit(session, "nested");
+    expect(late).toMatchObject({ kind: "refused", problems: [{ code: "NESTED_LATE" }] });
+    await play.coordinator.stop();
+  });
+
+  it("is refused to what an agent of a child's plan had spawned, once that plan is over", async () => {
+    const play = await openPlay({ spawns: 9 });
+    await play.submit(await play.spawn("look it up"), "nested");
+    const agent = play.world.plans.orders.at(-1)!.childSessionKey;
+    const { session } = await spawnChild(play.world, play.coordinator, "t", agent);
+    await play.coordinator.endChild(session, { outcome: "completed" });
+    await endPlan(play, "n");
+    const late = await play.submit(session, "second");
+    expect(late).toMatchObject({ kind: "refused", problems: [{ code: "NESTED_LATE" }] });
     await play.coordinator.stop();
   });
 });

@@ -262,9 +262,20 @@ describe("what cannot be merged", () => {
     await run.coordinator.stop();
   });
 
-  it("fails the attempt where the worktree cannot be read", async () => {
+  it("is for people, who can have the result all the same, where git cannot compare it", async () => {
     const worktrees = createFakeWorktrees({});
-    worktrees.compare = () => Promise.resolve({ kind: "failed", message: "the disk is gone" });
+    worktrees.compare = () => Promise.resolve({ kind: "failed", message: "git says: permission denied" });
+    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
+    const question = run.events("coordination.escalated")[0]?.payload.question;
+    const words = JSON.stringify(run.world.ledger.contents.get(question?.sha256 ?? ""));
+    expect(words).toContain("git says: permission denied. Nothing of it is written there.");
+    expect(worktrees.trees.size).toBe(1);
+    await run.close();
+  });
+
+  it("fails the attempt where the worktree is not there any more", async () => {
+    const worktrees = createFakeWorktrees({});
+    worktrees.compare = () => Promise.resolve({ kind: "absent", message: "the disk is gone" });
     const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
     expect(run.events("step.failed")[0]?.payload.error).toEqual({
       code: "worktree_failed",

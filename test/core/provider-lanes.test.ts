@@ -185,6 +185,27 @@ describe("steps in their lanes", () => {
   });
 });
 
+describe("an agent that calls another provider than before", () => {
+  it("is told of where its steps may begin or wait by that, and only there", () => {
+    const { providers, refuse } = openProviders();
+    const begin = (provider: string): void =>
+      providers.callBegan({ provider, session: nameSession("x", "other") });
+    let changes = 0;
+    providers.onChange(() => (changes += 1));
+    begin("beta");
+    begin("gamma");
+    expect(changes).toBe(0);
+    refuse("a", 60_000);
+    expect(changes).toBe(1);
+    begin("acme");
+    expect(changes).toBe(2);
+    begin("beta");
+    expect(changes).toBe(3);
+    begin("gamma");
+    expect(changes).toBe(3);
+  });
+});
+
 describe("a call that waits for its turn", () => {
   it("goes on when the provider has refused nothing for a minute, before its place in the pace comes", async () => {
     const { clock, providers, refuse } = openProviders(90_000);

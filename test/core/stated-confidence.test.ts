@@ -4,6 +4,7 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import {
   convertToBasisPointsDown,
   parseConfidence,
+  readConfidenceOfCut,
   readStatedConfidence,
 } from "../../src/agents/coordination/gates/stated-confidence.ts";
 
@@ -110,6 +111,28 @@ describe("what an agent states on the last line of its answer", () => {
         },
       ),
     );
+  });
+});
+
+describe("what an agent states at the end of an answer that was cut", () => {
+  it.each([
+    ["words", 'more words\n{"confidence": 0.1}', { confidence: 1_000 }],
+    [
+      '{"confidence": 0.9}\nwords',
+      'more words\n```json\n{\n"confidence": 0.1\n}\n```',
+      { confidence: 1_000 },
+    ],
+    ["words", "more words\n{'confidence': 0.1, \"confidence\": 1}", UNREADABLE],
+    ["words", 'the end of a long line, "confidence": 0.9}', UNREADABLE],
+    ["words", '{"confidence": 0.9}', UNREADABLE],
+    ['{"confidence": 0.1, "words": "', 'more words"}', UNREADABLE],
+    ['words\n```json\n{\n"confidence": 0.1, "words": "', 'more words"\n}\n```', UNREADABLE],
+    ['{"words": "', 'more words"}', {}],
+    ["words", "more\nwords", {}],
+    ['{"confidence": 0.9}', "", UNREADABLE],
+    ['my "confidence" is high\nwords', "more\nwords", {}],
+  ])("%j ... %j is %j", (beginning, end, expected) => {
+    expect(readConfidenceOfCut(beginning, end)).toEqual(expected);
   });
 });
 

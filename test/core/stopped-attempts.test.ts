@@ -96,6 +96,37 @@ describe("what an attempt used that runs out of time", () => {
     await run.close();
   });
 
+  it("counts also where its agent is stopped only when the next attempt has begun", async () => {
+    const runner = createScriptedRunner(scriptOf({ a: ["work"] }));
+    const untilReached = Promise.withResolvers<"unreachable">();
+    let requests = 0;
+    const slow: typeof runner = {
+      ...runner,
+      cancel: () => {
+        requests += 1;
+        return requests === 1 ? Promise.resolve("unreachable") : untilReached.promise;
+      },
+    };
+    const run = await submitTo(createWorld({}, slow), plan([createSpendingStep()]));
+    const recordUse = (attempt: number, calls: number) => {
+      const usage = usageOf("a" as StepId, calls, { runId: `plan-1:a:${attempt}` });
+      return logOver(run.world).submit(PLAN_ID, [{ type: "recordUsage", ...usage }]);
+    };
+    await recordUse(1, 10);
+    await run.advance(65_000);
+    expect(run.ordersOf("a")).toHaveLength(2);
+    await recordUse(2, 4);
+    untilReached.resolve("unreachable");
+    await run.advance(1_000);
+    const usedLast = { tokens: 600, costMicroUsd: 4_000 };
+    run.world.plans.end("a", { ...endDone(), usage: usedLast });
+    await run.advance(10_000);
+    const used = { spawns: 0, tokens: 1_500, costMicroUsd: 10_000 };
+    expect(run.events("step.child_stopped")).toMatchObject([{ payload: { usage: used } }]);
+    expect(run.events("step.completed")[0]).toMatchObject({ nodeId: "a", payload: { usage: usedLast } });
+    await run.close();
+  });
+
   it("is not taken for a cancelled step where the process dies before it can record the time-out", async () => {
     const run = await runPlan({ a: [spendDollar, endDone()] }, plan([createSpendingStep()]));
     const [order] = run.ordersOf("a");

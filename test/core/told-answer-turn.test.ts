@@ -4,6 +4,7 @@
  */
 import { expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, createRetries, step, submitTo, type Fields } from "./planned-world.ts";
 import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
@@ -332,5 +333,36 @@ it("the turn with the answer holds up the end of the plan for two minutes where 
   expect(await run.fates()).toMatchObject({ a: "cancelled" });
   await run.advance(120_000);
   expect(run.events("coordination.terminal")).toHaveLength(1);
+  await run.close();
+});
+
+it("a question that expires at the deadline of its attempt holds up nothing, and no turn with its answer is stopped", async () => {
+  const { run, scripted, world, reach } = await runAsking({ timeoutMs: 3_600_000 });
+  const cancel = scripted.cancel.bind(scripted);
+  reach.isLost = (key) => key === TURN_KEY;
+  // The host takes its time, so that the question expires before the time-out is recorded.
+  scripted.cancel = async (attempt) => {
+    await waitFor(world.clock, 2_000, new AbortController().signal);
+    return cancel(attempt);
+  };
+  scripted.end("a", { ...endDone(), usage: { tokens: 5 } });
+  await run.advance(3_605_000);
+  expect(run.events("step.child_stopped")).toMatchObject([{ payload: { outcome: "already_ended" } }]);
+  expect(run.events("session.told")).toMatchObject([{ payload: { delivery: "not_delivered" } }]);
+  expect(run.events("coordination.terminal")).toHaveLength(1);
+  expect(scripted.cancelled).not.toContain(TURN_KEY);
+  expect(run.ordersOf(TURN)).toEqual([]);
+  await run.close();
+});
+
+it("a question that expired while no process ran leaves no stray at the deadline of its attempt", async () => {
+  const { run, reach, scripted, world } = await runAsking({ timeoutMs: 3_600_000 });
+  scripted.end("a", endDone());
+  await run.advance(5_000);
+  reach.isLost = (key) => key === TURN_KEY;
+  await run.restart(() => world.clock.jump(run.ordersOf("a")[0]!.deadlineAtMs));
+  await run.advance(20_000);
+  expect(run.appends.find((types) => types.includes("step.timed_out"))).toContain("step.child_stopped");
+  expect(run.ordersOf(TURN)).toEqual([]);
   await run.close();
 });

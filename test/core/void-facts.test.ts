@@ -58,7 +58,7 @@ describe("an answer that fails to reach the ledger", () => {
     const answered = log.submit(RUN, [answer(1, "approve")]);
     await waitUntilSettled();
     const waiting = awaitAnswer(
-      { runs: log, clock, waits: createQuestionWaits(clock), watch: () => undefined } as never,
+      { runs: log, clock, waits: createQuestionWaits(clock), lookAt: () => undefined } as never,
       { questionId: `${RUN}:escalation-1`, waitMs: 0, signal: undefined },
     );
     await waitUntilSettled();

@@ -179,4 +179,31 @@ describe("the configuration of an interrupt", () => {
   ])("has the problems of its kind: %s", (_title, config, problems) => {
     expect(check(config)).toEqual(problems);
   });
+
+  it.each<[config: Values, problem: string]>([
+    [
+      { resumeSchema: { properties: { n: { type: "strng" } } } },
+      "resumeSchema of node a is not a usable JSON Schema: properties.n.type: type must be one of",
+    ],
+    [{ resumeSchema: true }, "resumeSchema of node a is not a usable JSON Schema: it must be an object"],
+    [
+      { kind: "clarification", questions: [{ id: "q", question: "?", schema: { $ref: "#Name" } }] },
+      "schema of question q of node a is not a usable JSON Schema: $ref: $ref must lead to a schema",
+    ],
+    [
+      { kind: "clarification", data: { questions: [{ id: "q", question: "?", schema: { enum: [] } }] } },
+      "schema of question q of node a is not a usable JSON Schema: enum: enum must be",
+    ],
+  ])("has no schema that no answer can be held against: %j", (config, problem) => {
+    expect(check(config)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  it("may have schemas that are null or usable", () => {
+    const schema = { type: "string" };
+    const questions = [
+      { id: "q", question: "?", schema },
+      { id: "r", question: "?", schema: null },
+    ];
+    expect(check({ kind: "clarification", questions, resumeSchema: null })).toEqual([]);
+  });
 });

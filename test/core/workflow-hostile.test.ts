@@ -253,10 +253,6 @@ describe("a workflow that a tenant registers under the operator's name", () => {
 
 describe("a node that cannot cope with what it was given", () => {
   test.each([
-    [
-      "core.ai.structuredOutput",
-      { provider: "mock", outputSchema: { type: "object", required: [{ toString: 1 }] } },
-    ],
     ["openclaw.memory.write", { content: "x", ttlMs: 1e16 }],
     ["openclaw.memory.write", { content: "x", tags: [{ toString: 1, valueOf: 1 }] }],
     ["core.identity", { memoryAction: { toString: 1, valueOf: 1 } }],

@@ -208,6 +208,8 @@ describe("the tab of the Control UI", () => {
       const frame = page.frameLocator("iframe[src*='page-tab']");
       await frame.locator(".feed.live").waitFor(HOST_WAIT);
       await frame.getByText("objective of dropped").first().waitFor(HOST_WAIT);
+      await frame.getByRole("link", { name: "Questions", exact: true }).click();
+      await frame.getByRole("heading", { name: "Questions", exact: true }).waitFor();
     } finally {
       await watched.context.close();
     }

@@ -5,7 +5,7 @@ import { chain, createEdge, createNode, createWorkflow } from "../support/workfl
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
-import { createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
+import { BEARER, createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
 
 const KEY = { "idempotency-key": "k1" };
 const NOOP = createWorkflow("noop", { nodes: [createNode("only")] });
@@ -68,6 +68,182 @@ describe("a keyed request whose outcome is not known", () => {
     expect((await post(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(201);
     await scene.settle();
     expect(scene.ledger.runs.size).toBe(2);
+  });
+});
+
+describe("a keyed request whose answer cannot be kept", () => {
+  /** A host whose first call of a method of its request log fails, before that does anything. */
+  function serveFailing(method: "finish" | "release"): Served {
+    const { scene } = serve();
+    const { requests } = scene.host;
+    let hasFailed = false;
+    const failing: typeof requests = {
+      ...requests,
+      [method]: async (...args: [never, never]) => {
+        if (hasFailed) return requests[method](...args);
+        hasFailed = true;
+        throw new CoordinationError("LEDGER_BUSY", "locked");
+      },
+    };
+    const host = { ...scene.host, requests: failing };
+    return { scene, face: createFakeFace({ host, clock: scene.clock }) };
+  }
+
+  it("is not called undone, and finds its run when it is sent again at once", async () => {
+    const served = serveFailing("finish");
+    const first = await post(served, "/v1/runs", { workflowId: "noop" });
+    expect(first.status).toBe(503);
+    expect(await first.json()).toMatchObject({
+      error: "unavailable",
+      message: expect.stringMatching(
+        /^It is not known whether the request was done: .* Repeat it with the same key\.$/,
+      ) as unknown,
+    });
+    const again = await post(served, "/v1/runs", { workflowId: "noop" });
+    expect(again.status).toBe(201);
+    const { runId } = (await again.json()) as { readonly runId: string };
+    await served.scene.settle();
+    expect([...served.scene.ledger.runs.keys()]).toEqual([runId]);
+  });
+
+  it("fails with the first failure where the ledger stays unavailable", async () => {
+    const { scene } = serve();
+    const failWith = (code: "LEDGER_UNAVAILABLE" | "LEDGER_FULL") => () =>
+      Promise.reject(new CoordinationError(code, "the disk"));
+    const requests = {
+      ...scene.host.requests,
+      finish: failWith("LEDGER_FULL"),
+      lapse: failWith("LEDGER_UNAVAILABLE"),
+    };
+    const face = createFakeFace({ host: { ...scene.host, requests }, clock: scene.clock });
+    const first = await post({ face }, "/v1/runs", { workflowId: "noop" });
+    expect(first.status).toBe(503);
+    expect(face.logged).toMatchObject([{ level: "error", fields: { code: "LEDGER_FULL" } }]);
+  });
+
+  it("may be sent again at once after a refusal, too", async () => {
+    const served = serveFailing("release");
+    expect((await post(served, "/v1/runs", { workflowId: "none" })).status).toBe(503);
+    expect((await post(served, "/v1/runs", { workflowId: "none" })).status).toBe(400);
+  });
+
+  it("says without a key that it may have been done, and of reading that it was not", async () => {
+    const face = createFakeFace();
+    face.host.put("run-1");
+    face.host.fail(new CoordinationError("LEDGER_BUSY", "locked"));
+    const readMessage = async (response: Response): Promise<string> =>
+      ((await response.json()) as { readonly message: string }).message;
+    const created = await face.app.request("/v1/runs", createPost({ workflowId: "conformance-noop" }));
+    expect(await readMessage(created)).toMatch(/^It is not known whether .* Look before you repeat it\.$/);
+    const shown = await face.app.request("/v1/runs/run-1", { headers: BEARER });
+    expect(await readMessage(shown)).toMatch(/^The request was not done: .* Try again\.$/);
+  });
+});
+
+describe("a keyed request to cancel several runs, one of which fails", () => {
+  it("cancels that one, too, when it is sent again, and keeps its answer then", async () => {
+    const { scene } = serve();
+    const failing = new Set<string>();
+    const cancel: typeof scene.host.cancel = async (caller, runId, request) => {
+      if (failing.delete(runId)) throw new CoordinationError("LEDGER_UNAVAILABLE", "the answer was lost");
+      return await scene.host.cancel(caller, runId, request);
+    };
+    const face = createFakeFace({ host: { ...scene.host, cancel }, clock: scene.clock });
+    const createRun = async (): Promise<string> => {
+      const created = await face.app.request("/v1/runs", createPost({ workflowId: "later" }));
+      return ((await created.json()) as { readonly runId: string }).runId;
+    };
+    const runIds = [await createRun(), await createRun()];
+    await scene.settle();
+    failing.add(runIds[1] ?? "");
+    const cancelAll = async (): Promise<[unknown, unknown]> => {
+      const response = await post({ face }, "/v1/runs:bulk-cancel", { runIds });
+      return [response.headers.get("openwop-idempotent-replay"), await response.json()];
+    };
+    const [, first] = await cancelAll();
+    expect(first).toMatchObject({
+      results: [
+        { runId: runIds[0], ok: true, status: "cancelled" },
+        {
+          runId: runIds[1],
+          ok: false,
+          error: {
+            code: "unavailable",
+            message: expect.stringMatching(
+              /^It is not known whether .* Repeat it with the same key\.$/,
+            ) as unknown,
+          },
+        },
+      ],
+    });
+    for (const isReplay of ["false", "true"]) {
+      const results = runIds.map((runId) => ({ runId, ok: true, status: "cancelled" }));
+      expect(await cancelAll()).toEqual([isReplay, { results }]);
+    }
+  });
+});
+
+describe("a keyed pause or resumption whose outcome is not known", () => {
+  interface Waiting extends Served {
+    readonly runId: string;
+    readonly faults: NonNullable<SceneOptions["faults"]>;
+  }
+
+  /** A run whose node waits for its time. */
+  async function createWaitingRun(): Promise<Waiting> {
+    const faults: NonNullable<SceneOptions["faults"]> = {};
+    const served = serve({ faults });
+    const created = await served.face.app.request("/v1/runs", createPost({ workflowId: "later" }));
+    const { runId } = (await created.json()) as { readonly runId: string };
+    await served.scene.settle();
+    return { ...served, faults, runId };
+  }
+
+  it.each([
+    [{}, "coordination.pause_requested"],
+    [{ drainPolicy: "immediate" }, "run.paused"],
+  ])("is the same pause when it is sent again: %j", async (body, recorded) => {
+    const waiting = await createWaitingRun();
+    const { faults, runId, scene } = waiting;
+    const pause = (): Promise<Response> => post(waiting, `/v1/runs/${runId}:pause`, body);
+    Object.assign(faults, failOnce());
+    expect((await pause()).status).toBe(503);
+    for (const isReplay of ["false", "true"]) {
+      const again = await pause();
+      expect([again.status, again.headers.get("openwop-idempotent-replay")]).toEqual([202, isReplay]);
+      expect(await again.json()).toMatchObject({ runId, status: "paused" });
+    }
+    await scene.settle();
+    expect(scene.types(runId).filter((type) => type.includes("pause"))).toEqual([recorded]);
+  });
+
+  it("is the same resumption when it is sent again", async () => {
+    const waiting = await createWaitingRun();
+    const { face, faults, runId, scene } = waiting;
+    const path = `/v1/runs/${runId}`;
+    await face.app.request(`${path}:pause`, createPost({ drainPolicy: "immediate" }));
+    await scene.settle();
+    Object.assign(faults, failOnce());
+    expect((await post(waiting, `${path}:resume`, {})).status).toBe(503);
+    await scene.settle();
+    const again = await post(waiting, `${path}:resume`, {});
+    expect(again.status).toBe(202);
+    expect(await again.json()).toMatchObject({ runId, status: "running" });
+    expect(scene.types(runId).filter((type) => type === "run.resumed")).toHaveLength(1);
+  });
+
+  it("is refused when it is sent again and the run has ended", async () => {
+    const waiting = await createWaitingRun();
+    const { face, faults, runId, scene } = waiting;
+    faults.before = () => {
+      throw new CoordinationError("LEDGER_BUSY", "locked");
+    };
+    const pause = (): Promise<Response> => post(waiting, `/v1/runs/${runId}:pause`, {});
+    expect((await pause()).status).toBe(503);
+    delete faults.before;
+    await face.app.request(`/v1/runs/${runId}/cancel`, createPost({}));
+    await scene.settle();
+    expect((await pause()).status).toBe(409);
   });
 });
 

@@ -36,6 +36,19 @@ describe("cancelling several runs", () => {
       { level: "error", fields: { where: "bulkCancelRuns", code: "EVENT_UNREADABLE" } },
     ]);
   });
+
+  it("says of one whose ledger failed that it may have been cancelled", async () => {
+    const face = createFakeFace();
+    face.host.put("run-1");
+    face.host.fail(new CoordinationError("LEDGER_BUSY", "locked"));
+    const answer = await face.app.request("/v1/runs:bulk-cancel", createPost({ runIds: ["run-1"] }));
+    const message = expect.stringMatching(
+      /^It is not known whether .* Look before you repeat it\.$/,
+    ) as unknown;
+    expect(await answer.json()).toMatchObject({
+      results: [{ runId: "run-1", ok: false, error: { code: "unavailable", message } }],
+    });
+  });
 });
 
 describe("the definition of a workflow", () => {

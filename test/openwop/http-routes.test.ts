@@ -281,11 +281,22 @@ describe("who asks", () => {
       details: { retryAfterMs: 500, scope: "tenant" },
     });
     expect((await get(face, "/v1/runs/run-1", { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(404);
-    expect((await get(face, "/.well-known/openwop")).status).toBe(200);
     await face.clock.advance(500);
     expect((await get(face, "/v1/runs/run-1")).status).toBe(200);
     expect((await get(face, "/v1/runs/run-1")).status).toBe(429);
   });
+
+  it.each(["/.well-known/openwop", "/v1/openapi.json"])(
+    "is counted for its tenant where it reads what anybody may: %s",
+    async (path) => {
+      const face = createFakeFace({ rateLimit: { requestsPerSecond: 1, burst: 2 } });
+      const statuses = [];
+      for (let turn = 0; turn < 3; turn += 1) statuses.push((await get(face, path)).status);
+      expect(statuses).toEqual([200, 200, 429]);
+      expect((await get(face, path, { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(200);
+      expect((await face.app.request(path)).status).toBe(200);
+    },
+  );
 });
 
 describe("a request that fails", () => {

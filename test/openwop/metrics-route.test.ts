@@ -2,8 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { importsOf, listSourceFiles } from "../architecture/read-imports.ts";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { createMetricsHost } from "../../src/plugins/compose-metrics.ts";
 import { startServing, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
-import { openRun } from "../support/ledger-fixtures.ts";
+import { openRun, quietLogger } from "../support/ledger-fixtures.ts";
 import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -140,6 +142,19 @@ await fetch(served.baseUrl + "/metrics", { headers: { authorization: "Bearer tok
 await served.stop();
 console.log(JSON.stringify(globalThis.loaded.filter((url) => /prom-client|plugins\\/metrics|compose-metrics/u.test(url))));
 `;
+
+it("metrics tell of a ledger whose gateway coordinates nothing any more", async () => {
+  using other = createTempFolder();
+  const ledgerPath = other.file("ledger.sqlite");
+  const store = await openTestLedger(ledgerPath);
+  await store.append(openRun(1).request);
+  await store.close();
+  const refusal = new CoordinationError("GATEWAY_REPLACED", "another process took over");
+  const prepare = (): Promise<never> => Promise.reject(refusal);
+  const metrics = createMetricsHost({ ledgerPath, logger: quietLogger, prepare });
+  expect(readCounted(parsePrometheusText(await metrics.scrape()))["coordination_open_coordinations"]).toBe(1);
+  await metrics.close();
+});
 
 describe("the code of the metrics", () => {
   it.each(["off", "on"])("is loaded where they are wanted, and nowhere else: %s", (setting) => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { QuestionsList } from "../../src/plugins/page/contract/questions.ts";
+import type { ConflictsList, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import { createHourCounter } from "../../src/plugins/page/server/read-health.ts";
 import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
+import { recordConflicts, STRANGERS, WRITERS } from "../cli/recorded-conflicts.ts";
 import { OTHERS, recordQuestions, SPAWNS, STRANGER } from "../cli/recorded-questions.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
@@ -53,6 +54,21 @@ describe.each(Object.entries(DAMAGES))("beside %s of one coordination", (_, sql)
     await expect(findOnlyQuestion(reads)).rejects.toThrow(SPAWNS);
     await store.close();
   });
+});
+
+it("the page has the conflicts of the others, and says how many coordinations it cannot read", async () => {
+  using folder = createTempFolder();
+  const ledger = folder.file("ledger.sqlite");
+  await recordConflicts(ledger, folder.path);
+  forge(
+    ledger,
+    `update event set payload = '{}' where sequence = 2 and run_key = (select run_key from run where run_id = '${WRITERS}')`,
+  );
+  await using page = await servePage(ledger);
+  const client = createPageClient(page.baseUrl, await signIn(page.baseUrl, page.link));
+  const { conflicts, unreadable } = await client.get<ConflictsList>("conflicts?which=all");
+  expect(new Set(conflicts.map(({ coordinationId }) => coordinationId))).toEqual(new Set([STRANGERS]));
+  expect(unreadable).toBe(1);
 });
 
 it("health counts what was appended behind an unreadable event", async () => {

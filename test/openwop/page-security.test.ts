@@ -97,15 +97,30 @@ describe("a link", () => {
     expect(sessions.signIn(link).kind).toBe("signed_in");
   });
 
-  it("and sessions are bounded in number", () => {
-    const sessions = createPageSessions(createManualClock());
+  it("and sessions are bounded in number: who follows nothing and asked last the longest ago is signed out", () => {
+    const clock = createManualClock();
+    const sessions = createPageSessions(clock);
     const rights = readRights(["operator.read"]);
-    const oldest = sessions.mintLink(rights);
+    const enter = () => {
+      clock.set(clock.now() + 1);
+      const outcome = sessions.signIn(sessions.mintLink(rights));
+      if (outcome.kind !== "signed_in") throw new Error(outcome.kind);
+      return outcome;
+    };
+    const oldestLink = sessions.mintLink(rights);
     for (let count = 0; count < PAGE_BOUNDS.linksMax; count += 1) sessions.mintLink(rights);
-    expect(sessions.signIn(oldest).kind).toBe("spent");
-    for (let count = 0; count < PAGE_BOUNDS.sessionsMax; count += 1)
-      expect(sessions.signIn(sessions.mintLink(rights)).kind).toBe("signed_in");
-    expect(sessions.signIn(sessions.mintLink(rights)).kind).toBe("too_many");
+    expect(sessions.signIn(oldestLink).kind).toBe("spent");
+    const following = enter();
+    following.session.streams += 1;
+    const asking = enter();
+    const idle = enter();
+    for (let count = 3; count < PAGE_BOUNDS.sessionsMax; count += 1) enter();
+    clock.set(clock.now() + 1);
+    expect(sessions.find(asking.token)).toBe(asking.session);
+    const newest = enter();
+    expect(sessions.find(idle.token)).toBeUndefined();
+    expect(sessions.isAlive(idle.session)).toBe(false);
+    for (const { token, session } of [following, asking, newest]) expect(sessions.find(token)).toBe(session);
   });
 });
 
@@ -336,6 +351,20 @@ describe("rights", () => {
     }
     expect((await askWith(["operator.approvals"], "runs")).status).toBe(403);
     expect(describeRefusals(readRights(reads), "gateway").write).toContain("operator.write");
+  });
+
+  it("are given to nobody who guesses links, who is told to wait or to get a link", async () => {
+    for (let tries = 0; tries < PAGE_BOUNDS.wrongLinksMax; tries += 1) sessions.signIn(`guess-${tries}`);
+    const request = new Request("http://localhost/api/session", {
+      method: "POST",
+      body: JSON.stringify({ link: "guess" }),
+      headers: { host: "localhost", "content-type": "application/json" },
+    });
+    const response = await app.fetch(request);
+    expect([response.status, ((await response.json()) as { message: string }).message]).toEqual([
+      429,
+      "Too many links that do not count were tried in the last minute. Get a new one with `openclaw coordination page`.",
+    ]);
   });
 
   it("to read results are asked for before a result is read", async () => {

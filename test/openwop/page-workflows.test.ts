@@ -33,10 +33,10 @@ async function waitUntilStatus(client: PageClient, runId: string, status: string
   await waitFor(isThere, { what: `the run to be ${status}` });
 }
 
-/** Serves the page, and starts a run that waits for an approval. */
-async function serveWaitingRun(ledger: string) {
+/** Serves the page, and starts a run that waits for an approval, for a caller who may have scopes. */
+async function serveWaitingRun(ledger: string, scopes?: string[]) {
   const served = await servePage(ledger, {
-    tokens: [{ token: TOKEN, tenant: "acme" }],
+    tokens: [{ token: TOKEN, tenant: "acme", ...(scopes && { scopes }) }],
     definitions: [ASKS],
   });
   const client = createPageClient(served.baseUrl, await signIn(served.baseUrl, served.link));
@@ -68,6 +68,16 @@ it("a run is forked from an event, and what the fork keeps is told before", asyn
     expect.stringContaining("fromSeq is at most") as string,
   ]);
   expect((await client.ask(`runs/${runId}/fork-preview?event=1000`)).status).toBe(422);
+});
+
+it("a run of a caller with scopes is forked by the operator, and the fork has them too", async () => {
+  using folder = createTempFolder();
+  await using waiting = await serveWaitingRun(folder.file("ledger.sqlite"), ["money", "mail"]);
+  const { client, runId } = waiting;
+  const { status, body } = await client.ask(`runs/${runId}/fork`, { body: { event: 1 } });
+  expect([status, body["message"]]).toEqual([200, undefined]);
+  const { events } = await client.get<EventsPage>(`runs/${String(body["id"])}/events?limit=1`);
+  expect(events[0]).toMatchObject({ type: "run.started", payload: { scopes: ["money", "mail"] } });
 });
 
 it("a run of a tenant is followed live, and cancelled once", async () => {

@@ -91,7 +91,7 @@ it("shows who was ruled against, and what is claimed", async () => {
   await recordConflicts(ledger, folder.path);
   await visit(ledger, async ({ page }) => {
     await go(page, "#/conflicts");
-    await page.getByRole("region", { name: "Conflicts, newest first" }).waitFor();
+    await page.getByRole("region", { name: "Open conflicts, newest first" }).waitFor();
     expect(await page.locator("conflicts-view").textContent()).toContain(PRODUCTION);
     await page.getByRole("button", { name: "Release" }).first().waitFor();
   });

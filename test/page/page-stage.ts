@@ -23,7 +23,7 @@ export interface Serving {
   readonly workflows?: string;
 }
 
-export const TOKEN = "s3cret";
+export const TOKEN = "s3cret-of-the-tests";
 
 export async function startServe({ ledger, port = 0, workflows }: Serving): Promise<Served> {
   const args = [MAIN, "serve", "--port", String(port), "--ledger", ledger, "--token", TOKEN, "--json"];

@@ -60,7 +60,7 @@ const VIEWS = [
   { name: "tree", place: `#/runs/${SPAWNED}/graph`, mark: "agent:main:main" },
   { name: "log", place: `#/runs/${ENDED_PLAN.id}/log`, mark: "coordination.created" },
   { name: "what-if", place: `#/runs/${ENDED_PLAN.id}/what-if`, mark: "Another policy, as JSON" },
-  { name: "questions", place: "#/questions", mark: "The held result, as it would count" },
+  { name: "questions", place: "#/questions", mark: "If nobody answers, it takes" },
   { name: "conflicts", place: "#/conflicts", mark: "Nothing is claimed." },
   { name: "health", place: "#/health", mark: "Recorded events" },
   { name: "plan", place: "#/plan", mark: "Choose a file" },
@@ -173,8 +173,11 @@ describe("the page", () => {
   it("says before what an answer does, and after why it needs the gateway, by the keyboard alone", () =>
     visit(async ({ page }) => {
       await go(page, "#/questions");
-      await page.getByText("The held result, as it would count").waitFor();
+      await page.getByText("If nobody answers, it takes").waitFor();
       await page.getByRole("list", { name: "Questions" }).focus();
+      const names = await page.locator(".card strong").allTextContents();
+      for (let at = 0; at < names.indexOf("far"); at += 1) await page.keyboard.press("ArrowDown");
+      await page.getByText("The held result, as it would count").waitFor();
       await page.keyboard.press("a");
       await page.getByText("It counts only while everything is as it is shown now").waitFor();
       await page.keyboard.press("Enter");

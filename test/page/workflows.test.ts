@@ -1,11 +1,12 @@
-/** Owns: runs of workflows on the page of `serve`, as an operator sees and changes them. */
+/** Owns: runs of workflows on the page of whoever runs them, as an operator sees and changes them. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { createNode, createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { openPage, startBrowser } from "./browser.ts";
 import { startServe, TOKEN, type Served } from "./page-stage.ts";
+import { serveGateway, type ServedGateway } from "./tab-stage.ts";
 import { go } from "./visit.ts";
 
 const ASKS = createWorkflow("asks", {
@@ -30,8 +31,8 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-async function startRun(): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${served.port}/v1/runs`, {
+async function startRun(host = `http://127.0.0.1:${served.port}`): Promise<string> {
+  const response = await fetch(`${host}/v1/runs`, {
     method: "POST",
     headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
     body: JSON.stringify({ workflowId: ASKS.id }),
@@ -71,4 +72,37 @@ it("a run is seen to wait, is forked with what is kept said before, and the fork
   await page.locator(".facts").getByText("cancelled").waitFor();
   expect(await page.getByRole("button", { name: "Cancel", exact: true }).count()).toBe(0);
   expect(problems).toEqual([]);
+});
+
+/** Looks at the oldest run of a gateway, whose log is read by then. */
+async function visitRunOf(gateway: ServedGateway, play: (page: Page) => Promise<void>): Promise<void> {
+  const address = await gateway.mintAddress(["operator.read", "operator.write"]);
+  const { page, context, problems } = await openPage(browser, address);
+  await page.getByRole("link", { name: "asks" }).last().click();
+  await page.locator("event-log li", { hasText: "node.started" }).last().waitFor();
+  await play(page);
+  expect(problems).toEqual([]);
+  await context.close();
+}
+
+it("a run is forked and cancelled on the page of a gateway while that runs workflows, and not after", async () => {
+  const openwop = { enabled: true, tokens: [{ token: TOKEN }], workflows: ["workflows"] };
+  {
+    await using gateway = await serveGateway({ stateDir: folder.path, phase1: { openwop } });
+    await startRun(`${gateway.origin}/coordination/openwop`);
+    await visitRunOf(gateway, async (page) => {
+      await page.getByRole("button", { name: "Fork here" }).last().click();
+      await page.getByText("It keeps 1 result and runs 1 node anew").waitFor();
+      await page.getByRole("button", { name: "Run the fork" }).click();
+      await page.getByText("fork of").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Cancel", exact: true }).click();
+      await page.getByRole("button", { name: "Cancel the work" }).click();
+      await page.locator(".facts").getByText("cancelled").waitFor();
+    });
+  }
+  await using gateway = await serveGateway({ stateDir: folder.path });
+  await visitRunOf(gateway, async (page) => {
+    expect(await page.getByRole("button", { name: /Fork here|Cancel/u }).count()).toBe(0);
+  });
 });

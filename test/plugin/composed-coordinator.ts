@@ -22,6 +22,8 @@ export interface ToCompose {
   readonly onEvents: (events: readonly RunEvent[]) => void;
   /** The name of the folder in which agents work where nothing else is said. */
   readonly workingFolder: string;
+  /** The URL of a ledger on a server, and what the gateway is called there. Absent: a file of its own. */
+  readonly shared?: { readonly place: string; readonly gateway: string };
 }
 
 export function composeWith({
@@ -30,17 +32,19 @@ export function composeWith({
   runner,
   onEvents,
   workingFolder,
+  shared,
 }: ToCompose): Promise<RunningCoordinator> {
   const ledgerPath = temporary.file("ledger.sqlite");
   return composeCoordinator({
     ledgerPath,
-    place: ledgerPath,
-    gateway: "one",
+    place: shared?.place ?? ledgerPath,
+    gateway: shared?.gateway ?? "one",
     config: parsePluginConfig({ coordination: { phase1 } }),
     secrets: new Map(),
     observer: createFakeClockHost(systemClock),
     runners: { subagent: runner, owner: runner },
     onPlan: doNothing,
+    onReplaced: doNothing,
     onEvents,
     workspaceOf: () => temporary.file("workspace"),
     workingFolderOf: () => temporary.file(workingFolder),

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import type { AnswerQuestion } from "../../src/plugins/hooks/hook-types.ts";
-import { sampleQuestion } from "../../src/plugins/hooks/testing.ts";
+import { registerCoordinationHooks } from "../../src/plugins/hooks/hooks.ts";
+import { sampleQuestion, type HookHarness } from "../../src/plugins/hooks/testing.ts";
 import { createHookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import { findRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
@@ -109,6 +110,56 @@ describe("escalate", () => {
     ).toMatchObject({
       kind: "failed",
     });
+  });
+});
+
+describe("while a plugin that brings questions is loaded again", () => {
+  const createAway = async (): Promise<HookHarness> => {
+    const harness = createPlugin({ escalate: () => undefined });
+    harness.end("reload");
+    await harness.clock.advance(2 * HOOK_LIMITS.reloadMs);
+    return harness;
+  };
+  const createBack = (harness: HookHarness, seen: unknown[]): void => {
+    registerCoordinationHooks(harness.api, { escalate: ({ title }) => void seen.push(title) });
+  };
+
+  it("a question waits for it, also longer than its gates would", async () => {
+    const harness = await createAway();
+    expect(harness.host.channels()).toEqual(["plugin:guard"]);
+    const seen: unknown[] = [];
+    const escalated = harness.escalate();
+    await harness.clock.advance(2 * HOOK_LIMITS.reloadMs);
+    createBack(harness, seen);
+    await harness.clock.advance(25);
+    expect((await escalated).outcome).toEqual({ kind: "delivered", tries: 1 });
+    expect(seen).toEqual([sampleQuestion().title]);
+  });
+
+  it("a question waits no longer than until its deadline, or until it is closed", async () => {
+    const harness = await createAway();
+    const deadlineAtMs = harness.clock.now() + 1_000;
+    const escalated = harness.escalate({ ...sampleQuestion(), deadlineAtMs });
+    await harness.clock.advance(1_025);
+    expect((await escalated).outcome).toMatchObject({ kind: "failed" });
+    const seen: unknown[] = [];
+    const notice = { question: sampleQuestion(), isOpen: () => Promise.resolve(false) };
+    const closed = harness.host.notify(notice as never, "plugin:guard", throwSecret);
+    createBack(harness, seen);
+    await harness.clock.advance(25);
+    expect(await closed).toMatchObject({ kind: "failed" });
+    expect(seen).toEqual([]);
+  });
+
+  it("its answers count, until it counts as gone", async () => {
+    const kept: AnswerQuestion[] = [];
+    const harness = createPlugin({ escalate: (_question, answer) => void kept.push(answer) });
+    await harness.escalate();
+    harness.end("reload");
+    await harness.clock.advance(HOOK_LIMITS.gatesClosedMs - 1);
+    expect(await kept[0]?.({ answer: "approve" })).toEqual({ counted: true });
+    await harness.clock.advance(1);
+    expect(await kept[0]?.({ answer: "approve" })).toEqual({ counted: false, because: "not_allowed" });
   });
 });
 

@@ -7,6 +7,11 @@ import {
   type ObserveHook,
 } from "../../src/plugins/hooks/hooks.ts";
 import { createHookHarness, sampleEvent, type HookHarness } from "../../src/plugins/hooks/testing.ts";
+import { createHookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import { findRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { OWNER } from "../support/ledger-fixtures.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 
 const harnesses: HookHarness[] = [];
@@ -137,5 +142,99 @@ describe("an observer", () => {
     await harness.clock.advance(25);
     await pendingAnswer;
     expect(seen).toEqual(["old 0", "old 1", "new 2", "new 3"]);
+  });
+
+  it("that is loaded again for long is told afterwards what happened meanwhile", async () => {
+    const seen: [number, number][] = [];
+    const observe: ObserveHook = ({ sequence }, { dropped }) => seen.push([sequence, dropped]);
+    const harness = createObserving(observe);
+    harness.end("reload");
+    await harness.clock.advance(2 * HOOK_LIMITS.reloadMs);
+    const pendingAnswer = harness.observe(...createEvents(2));
+    await harness.clock.advance(2 * HOOK_LIMITS.reloadMs);
+    harness.host.observe(createEvents(3).slice(2));
+    registerCoordinationHooks(harness.api, { observe });
+    await harness.clock.advance(25);
+    await pendingAnswer;
+    expect(seen).toEqual([
+      [0, 0],
+      [1, 0],
+      [2, 0],
+    ]);
+  });
+
+  it.each([
+    ["stayed away for too long", "reload"],
+    ["was disabled", "disable"],
+  ] as const)("that %s is told how many events it missed since", async (_what, ending) => {
+    const seen: [number, number][] = [];
+    const harness = createObserving(({ sequence }, { dropped }) => {
+      seen.push([sequence, dropped]);
+      if (sequence === 1) harness.end(ending);
+    });
+    const pendingAnswer = harness.observe(...createEvents(6));
+    await harness.clock.advance(HOOK_LIMITS.gatesClosedMs);
+    await pendingAnswer;
+    registerCoordinationHooks(harness.api, {
+      observe: ({ sequence }, { dropped }) => seen.push([sequence, dropped]),
+    });
+    await harness.observe(...createEvents(8).slice(6));
+    expect(seen).toEqual([
+      [0, 0],
+      [1, 0],
+      [6, 4],
+      [7, 0],
+    ]);
+  });
+});
+
+describe("the observers of a process", () => {
+  it("are told in order, one event at a time, also over a reload of the coordination plugin", async () => {
+    using folder = createTempFolder();
+    const released = Promise.withResolvers<undefined>();
+    const begun = Promise.withResolvers<undefined>();
+    const seen: CoordinationEvent[] = [];
+    const isTold = Promise.withResolvers<undefined>();
+    let underWay = 0;
+    let mostUnderWay = 0;
+    const harness = createHookHarness({ pluginId: "watcher" });
+    harnesses.push(harness);
+    registerCoordinationHooks(harness.api, {
+      observe: {
+        budgetMs: 10_000,
+        run: async (event) => {
+          underWay += 1;
+          mostUnderWay = Math.max(mostUnderWay, underWay);
+          begun.resolve(undefined);
+          await released.promise;
+          underWay -= 1;
+          seen.push(event);
+          if (seen.filter(({ type }) => type === "coordination.escalated").length === 2)
+            isTold.resolve(undefined);
+        },
+      },
+    });
+    const { api } = createFakeHost({ stateDir: folder.path });
+    const asker = { askedBy: OWNER, agentId: "main", kind: "clarification" } as const;
+    const askPeople = async (question: string): Promise<void> => {
+      const coordinator = await findRuntime()?.coordinator();
+      expect(await coordinator?.ask({ ...asker, question })).not.toMatchObject({ kind: "refused" });
+    };
+    const before = createHookHandlers(api);
+    await before.start();
+    await askPeople("Which colour?");
+    await begun.promise;
+    await before.stop();
+    const after = createHookHandlers(api);
+    await after.start();
+    try {
+      await askPeople("Which size?");
+      await new Promise((resolve) => setImmediate(resolve));
+      released.resolve(undefined);
+      await isTold.promise;
+      expect(mostUnderWay).toBe(1);
+    } finally {
+      await after.stop();
+    }
   });
 });

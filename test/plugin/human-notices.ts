@@ -15,6 +15,7 @@ export function noticeOf(
     notice: 0,
     chatSession,
     signal: new AbortController().signal,
+    isOpen: () => Promise.resolve(true),
     question: {
       questionId: QUESTION_ID,
       coordinationId: "co-1",

@@ -66,7 +66,7 @@ describe("the name of a gateway", () => {
     expect(nameAmongGateways({ place: URL_WITHOUT_PASSWORD, gateway: "office" })).toBe("office");
     expect(nameAmongGateways({ place: findPlace({}), gateway: "office" })).toBeUndefined();
     expect(createSettings(parsePluginConfig({}), undefined)).not.toHaveProperty("gateway");
-    expect(createSettings(parsePluginConfig({}), "office").gateway).toBe("office");
+    expect(createSettings(parsePluginConfig({}), { gateway: "office" }).gateway).toBe("office");
   });
 
   test("is beside that of the machine, which files are of where machines share a ledger and no folders", () => {

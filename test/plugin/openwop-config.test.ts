@@ -41,6 +41,14 @@ describe("the configuration of OpenWOP", () => {
     ]);
   });
 
+  it.each(["localhost:4096", "ftp://example.org", "file:///etc"])(
+    "is not reached at %s, which is no address of HTTP",
+    (baseUrl) => {
+      expect(() => parseOpenwop({ baseUrl })).toThrow(/openwop\.baseUrl/);
+      expect(parseOpenwop({ baseUrl: "https://example.org/api" }).baseUrl).toBe("https://example.org/api");
+    },
+  );
+
   it.each([-1, 3_651, "7"])("keeps runs for replays for no time such as %j", (replayRetentionDays) => {
     expect(() => parseOpenwop({ replayRetentionDays })).toThrow(/replayRetentionDays/);
     expect(parseOpenwop({ replayRetentionDays: 0.5 }).replayRetentionDays).toBe(0.5);

@@ -100,12 +100,33 @@ describe("OpenWOP in the gateway", () => {
     expect(await fetchJson("/.well-known/openwop")).toMatchObject({
       multiAgent: { executionModel: { version: 6, crossHostCausation: { supported: true } } },
     });
-    const { runId } = (await fetchJson("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
+    const created = await fetchJson("/v1/runs", { workflowId: "gated", inputs: {} });
+    const { runId } = created as { runId: string };
+    expect(created).toMatchObject({ statusUrl: `/coordination/openwop/v1/runs/${runId}` });
     await waitUntilWaiting(ownGateway, runId);
     expect(await (await runtime.coordinator()).workflows.entry(runId as never)).toMatchObject({ runId });
     await fetchJson(`/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
     expect(await fetchJson(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
     expect((await ask("/v1/runs/co-nothing")).status).toBe(404);
+  });
+
+  it("says why it does not offer a workflow that it would refuse to run, and does not count it", async () => {
+    const stateDir = withWorkflow(createFreshFolder());
+    const gate = createNode("gate", "core.interrupt", { resumeSchema: { type: "strng" } });
+    const typo = createWorkflow("typo", { nodes: [gate] });
+    writeFileSync(join(stateDir, "workflows", "typo.json"), JSON.stringify(typo));
+    const { ask, lines, runtime } = await startGatewayWith(ON, stateDir);
+    await runtime.coordinator();
+    await ask("/.well-known/openwop");
+    const listTexts = (level: string) => lines.filter((line) => line.level === level).map(({ text }) => text);
+    expect(listTexts("warn")).toEqual([
+      expect.stringMatching(
+        /the workflow typo is not offered: resumeSchema of node gate is not a usable JSON Schema: type: type must be/,
+      ),
+    ]);
+    expect(listTexts("info").find((text) => text.includes("serves OpenWOP"))).toMatch(
+      /"?workflows"?[=: ]+1\b/,
+    );
   });
 
   it("wakes who waits for events of a coordination, when this gateway appends them", async () => {

@@ -223,6 +223,30 @@ describe("coordination_status", () => {
     expect(plain.counts).not.toHaveProperty("carried");
   });
 
+  it("counts the questions that people are to answer, to a child only those about steps that it sees", async () => {
+    const ask = (number: number, stepId: string, fields: object = {}): object => ({
+      escalationId: `escalation-${number}`,
+      stepId,
+      ...fields,
+    });
+    const escalations = [
+      ask(1, "write"),
+      ask(2, "audit"),
+      ask(3, "write", { closed: { resolution: "approved" } }),
+      ask(4, "write", { askedOf: SESSION }),
+      ask(5, "audit", { askedOf: SESSION, forwardedAtMs: START }),
+    ];
+    const steps = [stepView("audit"), stepView("write", { childSessionKey: child })];
+    const questioned = createStubPlans({
+      envelopeForChild: (session) => Promise.resolve(session === child ? ENVELOPE : undefined),
+      reads: { view: () => Promise.resolve(viewOf(steps, { escalations })) },
+    });
+    const askAs = (sessionKey: string) => call({ coordinationId: "co-1" }, questioned, { sessionKey });
+    expect(await askAs(SESSION)).toMatchObject({ coordination: { openQuestions: 3 } });
+    expect(await askAs(child)).toMatchObject({ coordination: { openQuestions: 1 } });
+    expect(statusOf(viewOf(steps))).not.toHaveProperty("openQuestions");
+  });
+
   it("of ten thousand steps tells the fifty that need attention", async () => {
     const steps = Array.from({ length: 10_000 }, (_, index) =>
       stepView(`s${index}`, {

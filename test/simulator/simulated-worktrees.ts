@@ -200,7 +200,7 @@ function listUnmerged(repository: Repository, name: string): string[] {
 function compare(repository: Repository, { name }: OpenWorktree): WorktreeCompared {
   if (isAtWork(repository.findRun(folderOf(name))))
     repository.report(`W2: ${name} is merged while its agent is at work`);
-  if (!repository.names.has(name)) return { kind: "failed", message: ABSENT };
+  if (!repository.names.has(name)) return { kind: "absent", message: ABSENT };
   if (isChance(repository, `compare ${name}`, 0.04)) return { kind: "failed", message: "git ended with 128" };
   if (isChance(repository, `much ${name}`, 0.04)) return { kind: "too_much", message: "it is too much" };
   const changes = [...COMMITTED].map(([path, text]): WorktreeChange => ({

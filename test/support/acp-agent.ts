@@ -224,6 +224,12 @@ const PLAYS: Readonly<Record<string, Play>> = {
       await say(scene, String(count % 10).repeat(1_000));
     return "end_turn";
   },
+  "flood-then": async (scene, rest) => {
+    const [chunks, then] = split(rest);
+    await PLAYS["flood"]?.(scene, chunks);
+    await say(scene, "\n");
+    return playScript(scene, then);
+  },
   chatter: async (scene) => {
     for (;;) await say(scene, "x".repeat(10_000));
   },

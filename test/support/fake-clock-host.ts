@@ -148,7 +148,9 @@ export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unkno
     }),
     room: () => Infinity,
     onRoom: () => () => undefined,
-    operate: trackWork,
+    heldBackAgents: () => new Set(),
+    stopHoldingBack: () => undefined,
+    operate: (_, work) => trackWork(work),
     metrics: () => ({ control: none, data: none, escalation: none }),
     idle: async () => {
       await Promise.allSettled(underway);
@@ -183,7 +185,9 @@ export interface World {
   /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
   start(
     wrap?: (store: MemoryStore) => MemoryStore,
-    outside?: Pick<CoordinatorDependencies, "clock" | "runner" | "budget" | "usage">,
+    outside?: Pick<CoordinatorDependencies, "clock" | "runner" | "budget" | "usage"> & {
+      readonly lanes?: LaneRunner;
+    },
   ): Coordinator;
 }
 
@@ -234,7 +238,7 @@ export function createWorld(
         ...createGateDependencies(gates),
         ...outside,
         logger,
-        lanes: openLanes(),
+        lanes: outside.lanes ?? openLanes(),
         gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
         settings: all,
         newCoordinationId: () => `co-${(opened += 1)}` as CoordinationId,

@@ -79,7 +79,7 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
     list: () => Promise.resolve([...attempts.values()].filter(({ name }) => trees.has(name))),
     compare: (worktree) =>
       call("compare", () => {
-        if (!trees.has(worktree.name)) return { kind: "failed", message: "the worktree is gone" };
+        if (!trees.has(worktree.name)) return { kind: "absent", message: "the worktree is gone" };
         const sides = { base: baseOf(worktree), theirs: treeOf(worktree), ours: folder };
         return { kind: "compared", changes: listChanges(sides) };
       }),

@@ -63,7 +63,8 @@ export interface OtlpCollector extends AsyncDisposable {
 }
 
 interface Decoded {
-  readonly resource_spans: readonly {
+  /** Absent: a request without spans, which is valid. */
+  readonly resource_spans?: readonly {
     readonly resource: { readonly attributes: readonly Pair[] };
     readonly scope_spans: readonly { readonly spans: readonly DecodedSpan[] }[];
   }[];
@@ -121,7 +122,7 @@ function decodeRequest(request: IncomingMessage, body: Buffer, problems: string[
   if (request.headers["content-type"] !== "application/x-protobuf") problems.push("content-type");
   const bytes = request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
   const decoded = REQUEST.toObject(REQUEST.decode(bytes), { longs: String, bytes: String }) as Decoded;
-  return decoded.resource_spans.flatMap(({ resource, scope_spans: scopes }) => {
+  return (decoded.resource_spans ?? []).flatMap(({ resource, scope_spans: scopes }) => {
     const service = String(readPairs(resource.attributes)["service.name"]);
     return scopes.flatMap(({ spans }) => spans.map((span) => readSpan(span, service, problems)));
   });

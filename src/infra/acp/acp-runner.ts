@@ -1,7 +1,7 @@
 /**
  * Owns: `AgentRunner` for agents that are programs speaking the Agent Client Protocol over stdio: one process per
  * attempt, and which attempts are known. An attempt that is not known here does not run: an agent ends
- * with the pipe to us.
+ * with the pipe to us, and is killed before anything else where it did not.
  */
 import { resolve } from "node:path";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
@@ -11,6 +11,7 @@ import type { AgentRunner, Order, Start } from "../../agents/coordination/ports/
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { ACP_LIMITS, type AcpLimits } from "./acp-limits.ts";
+import { createAgentNotes, type AgentNotes } from "./agent-notes.ts";
 import { startAttempt, type AttemptJob, type AttemptRun } from "./attempt-run.ts";
 
 export interface AcpRunnerOptions {
@@ -21,6 +22,8 @@ export interface AcpRunnerOptions {
   readonly logger: Logger;
   /** Our version, which agents are told. */
   readonly programVersion: string;
+  /** Where the processes that run are noted, for the next process of the gateway. */
+  readonly notesFolder: string;
   readonly limits?: Partial<AcpLimits>;
 }
 
@@ -32,12 +35,14 @@ export interface AcpRunner extends AgentRunner {
 export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
   const limits: AcpLimits = { ...ACP_LIMITS, ...options.limits };
   const runs = new Map<IdempotencyKey, AttemptRun>();
+  const notes = createAgentNotes({ ...options, limits });
+  const isLeft = createLeftLookup(notes);
   const forgetOldest = createEndedMemory(limits, (key) => runs.delete(key));
   let closing = false;
 
   const begin = (order: Order): AttemptRun | Start => {
     if (closing) return createRefusal("The gateway is stopping.");
-    const job = jobOf(order, options, limits);
+    const job = jobOf(order, { ...options, limits, notes, isLeft });
     if ("kind" in job) return job;
     const run = startAttempt(job);
     runs.set(order.idempotencyKey, run);
@@ -55,13 +60,18 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
       const run = runs.get(order.idempotencyKey) ?? begin(order);
       return "started" in run ? startOf(run) : run;
     },
-    observe: ({ idempotencyKey }) =>
-      Promise.resolve(runs.get(idempotencyKey)?.observe() ?? { kind: "absent" }),
+    observe: async ({ idempotencyKey }) =>
+      runs.get(idempotencyKey)?.observe() ?? { kind: (await isLeft(idempotencyKey)) ? "unknown" : "absent" },
     follow: async ({ idempotencyKey }, signal) => {
       const run = runs.get(idempotencyKey);
-      return run ? waitUntilAborted(awaitEnd(run), signal) : { kind: "absent" };
+      if (run) return waitUntilAborted(awaitEnd(run), signal);
+      return { kind: (await isLeft(idempotencyKey)) ? "unknown" : "absent" };
     },
-    cancel: async ({ idempotencyKey }) => (await runs.get(idempotencyKey)?.cancel()) ?? "already_ended",
+    cancel: async ({ idempotencyKey }) => {
+      const run = runs.get(idempotencyKey);
+      if (run) return run.cancel();
+      return (await isLeft(idempotencyKey)) ? "unreachable" : "already_ended";
+    },
     close: async () => {
       closing = true;
       await Promise.all([...runs.values()].map((run) => run.cancel()));
@@ -69,12 +79,32 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
   };
 }
 
-function jobOf(order: Order, options: AcpRunnerOptions, limits: AcpLimits): AttemptJob | Start {
+/**
+ * Creates the look-up of attempts that may still run since an earlier process of the gateway. The first look ends them all, and
+ * one that could not be ended is tried again.
+ */
+function createLeftLookup(notes: AgentNotes): (key: IdempotencyKey) => Promise<boolean> {
+  let looked: Promise<ReadonlySet<string>> | undefined;
+  return async (key) => {
+    const left = await (looked ??= notes.endLeft());
+    if (!left.has(key)) return false;
+    looked = notes.endLeft();
+    return (await looked).has(key);
+  };
+}
+
+interface JobOptions extends AcpRunnerOptions {
+  readonly limits: AcpLimits;
+  readonly notes: AgentNotes;
+  readonly isLeft: AttemptJob["isLeft"];
+}
+
+function jobOf(order: Order, options: JobOptions): AttemptJob | Start {
   const config = Object.hasOwn(options.agents, order.agentId) ? options.agents[order.agentId] : undefined;
   if (!config) return createRefusal(`There is no ACP agent named ${order.agentId}.`);
   try {
     const cwd = resolve(order.folder ?? config.cwd ?? options.defaultCwd(order.agentId));
-    return { ...options, order, config, cwd, limits };
+    return { ...options, order, config, cwd };
   } catch {
     return createRefusal(`There is no folder for the ACP agent ${order.agentId}.`);
   }
@@ -91,7 +121,7 @@ async function keepEnding(
   const cancelled = await run.cancel();
   return {
     run: { started, gone: exited, observe: () => seen, cancel: () => Promise.resolve(cancelled) },
-    replyChars: ending.reply?.length ?? 0,
+    replyChars: (ending.reply?.length ?? 0) + (ending.replyEnd?.length ?? 0),
   };
 }
 

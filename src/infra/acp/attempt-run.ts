@@ -6,7 +6,7 @@
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
-import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import { addMs, type IdempotencyKey } from "../../agents/coordination/contracts/ids.ts";
 import type {
   Cancellation,
   ChildEnding,
@@ -19,6 +19,7 @@ import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, sentenceOf, type Exit } from "./agent-failure.ts";
+import type { AgentNotes } from "./agent-notes.ts";
 import { startProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
 import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
 import { endingOf } from "./stop-reason.ts";
@@ -31,6 +32,9 @@ export interface AttemptJob {
   readonly logger: Logger;
   readonly programVersion: string;
   readonly limits: AcpLimits;
+  readonly notes: AgentNotes;
+  /** True for an attempt that may still run since an earlier process of the gateway. */
+  readonly isLeft: (key: IdempotencyKey) => Promise<boolean>;
 }
 
 export interface AttemptRun {
@@ -85,7 +89,7 @@ async function runAttempt(
   };
   let agent: AgentProcess;
   try {
-    agent = await startProcess(job.config, job.cwd);
+    agent = await startAgent(job, course);
   } catch (error) {
     refuse(sentenceOf(error, undefined));
     return undefined;
@@ -96,6 +100,7 @@ async function runAttempt(
   const running: Running = { job, course, agent, conversation };
   let prompted: Prompted;
   try {
+    await job.notes.add(job.order.idempotencyKey, agent.pid);
     prompted = await begin(job, course, conversation);
   } catch (error) {
     refuse(sentenceOf(error, await end(running, error)));
@@ -107,6 +112,17 @@ async function runAttempt(
   const ending = await awaitEnding(prompted.answer, child, running);
   course.situation = { kind: "ended", child, ending };
   return ending;
+}
+
+/** Starts the process, once no earlier process of the gateway has an agent at work. */
+async function startAgent({ order, config, cwd, isLeft }: AttemptJob, course: Course): Promise<AgentProcess> {
+  if (await isLeft(order.idempotencyKey)) {
+    course.unreachable = true;
+    throw new AgentFailure(
+      "The agent of this attempt may still run since an earlier process of the gateway.",
+    );
+  }
+  return startProcess(config, cwd);
 }
 
 /** Sends the prompt, within the time that a start may take. */
@@ -162,7 +178,7 @@ async function end(
   { job, course, agent, conversation }: Running,
   error?: unknown,
 ): Promise<Exit | undefined> {
-  const { clock, limits, logger, order } = job;
+  const { clock, limits, logger, order, notes } = job;
   const exit = await stopProcess(agent, error instanceof AgentFailure ? 0 : limits.exitMs, { clock, limits });
   conversation.close();
   const fields = {
@@ -172,8 +188,10 @@ async function end(
     signal: exit?.signal ?? undefined,
     stderrBytes: agent.stderrBytes(),
   };
-  if (exit) logger.debug(fields, "an ACP agent's process ended");
-  else {
+  if (exit) {
+    logger.debug(fields, "an ACP agent's process ended");
+    await notes.remove(order.idempotencyKey);
+  } else {
     course.unreachable = true;
     logger.warn(fields, "an ACP agent's process cannot be killed");
   }

@@ -7,17 +7,23 @@ import type { Usage } from "../../agents/coordination/contracts/fact-fields.ts";
 import { isRecord, type UnknownRecord } from "../../agents/coordination/std/is-record.ts";
 
 const MICRO = 1_000_000;
+/** An agent states its confidence there. */
+const TAIL_CHARS = 16_000;
 
 export interface LastWords {
   /** Takes the params of one `session/update`; what it cannot read it ignores. */
   hear(params: unknown): void;
   /** The last message, cut to its bound. */
   reply(): string | undefined;
+  /** The end of the last message, where it was cut. */
+  replyEnd(): string | undefined;
   usage(): Usage | undefined;
 }
 
 export function createLastWords(): LastWords {
   let text = "";
+  let tail = "";
+  let isCut = false;
   let messageId: unknown;
   /** The message is over; it stays the last one until another begins. */
   let closed = false;
@@ -28,10 +34,18 @@ export function createLastWords(): LastWords {
     const content = update["content"];
     if (!isRecord(content) || content["type"] !== "text" || typeof content["text"] !== "string") return;
     const id = update["messageId"] ?? undefined;
-    if (closed || (id !== undefined && messageId !== undefined && id !== messageId)) text = "";
+    if (closed || (id !== undefined && messageId !== undefined && id !== messageId)) {
+      text = "";
+      tail = "";
+      isCut = false;
+    }
     closed = false;
     messageId = id;
-    text += content["text"].slice(0, BOUNDS.replyCharsMax - text.length);
+    const chunk = content["text"];
+    const room = BOUNDS.replyCharsMax - text.length;
+    text += chunk.slice(0, room);
+    tail = (tail + chunk.slice(-TAIL_CHARS)).slice(-TAIL_CHARS);
+    if (chunk.length > room) isCut = true;
   };
   const addUsage = (update: UnknownRecord): void => {
     // ACP tells how many tokens are in the context, not how many were paid for: the largest is the least it can be.
@@ -49,6 +63,7 @@ export function createLastWords(): LastWords {
       else if (update["sessionUpdate"] === "usage_update") addUsage(update);
     },
     reply: () => (text === "" ? undefined : text.toWellFormed()),
+    replyEnd: () => (isCut ? tail.toWellFormed() : undefined),
     usage: () =>
       tokens === undefined && costMicroUsd === undefined
         ? undefined

@@ -22,8 +22,14 @@ const UNKNOWN: Verdict = {
 export function endingOf(stopReason: unknown, words: LastWords): ChildEnding {
   const verdict = isStopReason(stopReason) ? VERDICTS[stopReason] : UNKNOWN;
   const reply = words.reply();
+  const replyEnd = words.replyEnd();
   const usage = words.usage();
-  return { ...verdict, ...(reply !== undefined && { reply }), ...(usage && { usage }) };
+  return {
+    ...verdict,
+    ...(reply !== undefined && { reply }),
+    ...(replyEnd !== undefined && { replyEnd }),
+    ...(usage && { usage }),
+  };
 }
 
 function isStopReason(value: unknown): value is StopReason {

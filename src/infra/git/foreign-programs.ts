@@ -1,29 +1,87 @@
 /**
- * Owns: whether a repository inside of a worktree names programs of its own. Git would look into it, and run what its settings say:
- * an agent that may only write files could have anything run that way.
+ * Owns: whether git would run a program for a worktree that was not named when it was made: one of a repository inside of it, or of
+ * settings that were changed since. An agent that may only write files could have anything run that way.
  */
+import { hash } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import type { GitPlace, RunGit } from "./run-git.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
+import type { WorktreeNote } from "./worktree-note.ts";
 
 /** Settings that name programs, or other files with settings. The rest is overruled wherever git is run. */
 const NAMING_PROGRAMS = /^(?:filter\.|include\.|includeif\.|extensions\.worktreeconfig$)/iu;
+/** Entries of `config --list -z`. Included files are in it, those of a worktree alone, too. */
+const FILTER = /^filter\./iu;
 /** Stands for bytes that are no UTF-8: the folder of that name is another one. */
 const REPLACEMENT = "\ufffd";
 /** Repositories within one another. */
 const DEPTH_MAX = 10;
 
+/** A worktree, and the folder that its work is merged into. */
+export interface MergedPlaces {
+  readonly tree: string;
+  /** Where the repository keeps what git knows of the worktree. */
+  readonly gitDir: string;
+  /** The folder that the repository is checked out in. */
+  readonly repository: string;
+}
+
+interface NotedPlaces extends MergedPlaces {
+  /** Absent: it is missing or cannot be read. Its `filters` are absent where an earlier version made the worktree. */
+  readonly note: Pick<WorktreeNote, "filters"> | undefined;
+}
+
 /**
- * Returns a sentence without its full stop about the first such repository; `undefined` where there is none, or where git fails in the
- * worktree itself, which says more than this.
+ * Returns a hash of the filters that settings of git name in the worktree and in the folder of its repository: each may have
+ * settings that the other one does not have.
+ *
+ * @throws Error with what git says
  */
-export async function findForeignPrograms(git: RunGit, place: GitPlace): Promise<string | undefined> {
+export async function hashFilters(git: RunGit, { tree, gitDir, repository }: MergedPlaces): Promise<string> {
+  const filters: string[][] = [];
+  for (const place of [{ folder: tree, gitDir }, { folder: repository }]) {
+    const listed = await git({ ...place, args: ["config", "--list", "-z"] });
+    if (listed.kind === "failed") throw new Error(`the settings of git cannot be read: ${listed.message}`);
+    const entries = listed.output.toString("latin1").split("\0");
+    filters.push(entries.filter((entry) => FILTER.test(entry)));
+  }
+  return hash("sha256", JSON.stringify(filters));
+}
+
+/** Why git is not to be run for a worktree, as a sentence without its full stop. `failed`: it does not work there anyway. */
+export type ForeignPrograms =
+  { readonly kind: "too_much"; readonly message: string } | (GitEnd & { readonly kind: "failed" });
+
+/** Returns the first such program; `undefined` where there is none. */
+export async function findForeignPrograms(
+  git: RunGit,
+  places: NotedPlaces,
+): Promise<ForeignPrograms | undefined> {
+  const place = { folder: places.tree, gitDir: places.gitDir };
+  // First of all: where git does not work, it says best why. Neither listing runs a filter.
   const untracked = await git({ ...place, args: ["ls-files", "-z", "--others", "--exclude-standard"] });
+  if (untracked.kind === "failed") return untracked;
   const staged = await listSubmodules(git, place);
-  if (untracked.kind === "failed" || staged.kind === "failed") return undefined;
+  if (staged.kind === "failed") return staged;
   // A repository that is no submodule yet is listed as a folder.
   const folders = splitFields(untracked.output).filter((name) => name.endsWith("/"));
-  return findInside(git, place.folder, [...folders, ...staged.names]);
+  try {
+    const message =
+      (await findOtherFilters(git, places)) ??
+      (await findInside(git, place.folder, [...folders, ...staged.names]));
+    return message === undefined ? undefined : { kind: "too_much", message };
+  } catch (error) {
+    return { kind: "failed", message: describeError(error) };
+  }
+}
+
+/** Returns a sentence where there are other filters than were noted. @throws Error with what git says */
+async function findOtherFilters(git: RunGit, { note, ...places }: NotedPlaces): Promise<string | undefined> {
+  if (!note)
+    return "the note of the worktree, which says what filters there were when it was made, is missing or cannot be read";
+  if (note.filters === undefined || note.filters === (await hashFilters(git, places))) return undefined;
+  return "the filters that the settings of git name now (`filter.*`) are not those noted when the worktree was made, and are not run";
 }
 
 type Submodules =

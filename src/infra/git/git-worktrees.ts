@@ -5,21 +5,23 @@
  * 1. The note is written before the worktree is made and deleted after it is gone: whatever a crash leaves can be removed.
  * 2. Git works on one worktree at a time here: two at once could get the same place in the repository.
  */
-import { chmod, lstat, mkdir, rm } from "node:fs/promises";
+import { chmod, lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { MergedPaths, WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OpenWorktree, WorktreeOpened, Worktrees } from "../../agents/coordination/ports/worktrees.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
+import { removeFolder } from "../files/remove-folder.ts";
 import { checkOutBase } from "./check-out-base.ts";
+import { hashFilters } from "./foreign-programs.ts";
 import { forgetTree } from "./forget-tree.ts";
 import { keepWork } from "./keep-work.ts";
 import { lookAtRepository } from "./look-at-repository.ts";
-import { createRunGit, type GitEnd, type RunGit } from "./run-git.ts";
+import { createRunGit, type RunGit } from "./run-git.ts";
 import { deleteNote, listNotedWorktrees, readNote, writeNote } from "./worktree-note.ts";
 import { readTexts, writeFileWhole } from "./worktree-files.ts";
-import { compareWorktree, hashText, type WorktreeOnDisk } from "./worktree-changes.ts";
+import { compareWorktree, hashText, isAbsent, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 const BRANCH_PREFIX = "coordination/";
 
@@ -64,7 +66,8 @@ export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions
 async function locate(dependencies: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
   const { name, repository } = worktree;
   const gitDir = await locateGitDir(dependencies, repository, name);
-  return { ...worktree, tree: join(dependencies.root, name), gitDir };
+  const note = await readNote(dependencies.root, name).catch(() => undefined);
+  return { ...worktree, tree: join(dependencies.root, name), gitDir, note };
 }
 
 /** Git names what it keeps of a worktree like its folder, whose name is ours alone. */
@@ -105,6 +108,9 @@ async function openWorktree(
     const paths = merged.filter(({ repository }) => repository === top).flatMap((files) => files.paths);
     const branch = BRANCH_PREFIX + name;
     const base = await checkOutBase(dependencies.git, { repository: top, tree, branch, head, paths });
+    const gitDir = await locateGitDir(dependencies, top, name);
+    const filters = await hashFilters(dependencies.git, { tree, gitDir, repository: top });
+    await writeNote(dependencies.root, name, { repository: top, attempt, filters });
     await mkdir(join(tree, below), { recursive: true });
     return { kind: "opened", repository: top, base, folder: join(tree, below), branch };
   } catch (error) {
@@ -130,7 +136,7 @@ async function removeWorktree(dependencies: Dependencies, name: string): Promise
         folder: repository,
         args: ["worktree", "remove", "--force", "--force", tree],
       });
-    await rm(tree, { recursive: true, force: true });
+    await removeFolder(tree);
     if (repository !== undefined) await forgetWorktree(dependencies, repository, name);
     await deleteNote(dependencies.root, name);
     return undefined;
@@ -139,10 +145,16 @@ async function removeWorktree(dependencies: Dependencies, name: string): Promise
   }
 }
 
-/** The repository itself may be gone. @throws Error where what git keeps of the worktree cannot be removed */
-async function forgetWorktree(dependencies: Dependencies, repository: string, name: string): Promise<GitEnd> {
+/** The repository itself may be gone. @throws Error where what git keeps of the worktree, or its branch, cannot be removed */
+async function forgetWorktree(dependencies: Dependencies, repository: string, name: string): Promise<void> {
   const { root, git } = dependencies;
   // Never `git worktree prune`: it forgets those of others whose folders cannot be seen at the moment.
   await forgetTree(root, name, await locateGitDir(dependencies, repository, name));
-  return git({ folder: repository, args: ["branch", "--quiet", "-D", BRANCH_PREFIX + name] });
+  const branch = BRANCH_PREFIX + name;
+  const deleted = await git({ folder: repository, args: ["branch", "--quiet", "-D", branch] });
+  if (deleted.kind === "done" || (await isAbsent(repository))) return;
+  const found = await git({ folder: repository, args: ["show-ref", "--verify", `refs/heads/${branch}`] });
+  // Only where git itself came to an end, it says that there is no such branch.
+  if (found.kind === "done" || found.exitCode === undefined)
+    throw new Error(`its branch ${branch} may still be there: ${deleted.message}`);
 }

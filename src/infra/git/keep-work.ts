@@ -17,8 +17,8 @@ const NAMES_MAX = 5;
 export async function keepWork(git: RunGit, worktree: WorktreeOnDisk, branch: string): Promise<KeptWork> {
   const { tree: folder, gitDir } = worktree;
   const run = (...args: string[]): Promise<GitEnd> => git({ folder, gitDir, args });
-  const foreign = await findForeignPrograms(git, { folder, gitDir });
-  if (foreign !== undefined) return { branch, folder, problem: foreign };
+  const foreign = await findForeignPrograms(git, worktree);
+  if (foreign) return { branch, folder, problem: foreign.message };
   const added = await run("add", "--all", "--ignore-errors");
   // It also fails where there is nothing to commit.
   const committed = await run(...AUTHOR, "commit", "--quiet", "--no-verify", "--message", "Work of a step");

@@ -20,8 +20,8 @@ const DRAIN_MS = 2_000;
 
 export type GitEnd =
   | { readonly kind: "done"; readonly output: Buffer }
-  /** `message` is a sentence without its full stop. */
-  | { readonly kind: "failed"; readonly message: string };
+  /** `message` is a sentence without its full stop. `exitCode` is absent where git did not start, or did not end by itself. */
+  | { readonly kind: "failed"; readonly message: string; readonly exitCode?: number };
 
 /** Where git works. */
 export interface GitPlace {
@@ -46,7 +46,6 @@ const SETTINGS = [
   "gc.auto=0",
   "maintenance.auto=false",
   "submodule.recurse=false",
-  "protocol.allow=never",
   "commit.gpgSign=false",
   "credential.helper=",
 ];
@@ -84,6 +83,8 @@ function createEnvironment(): NodeJS.ProcessEnv {
     SSH_ASKPASS: "",
     GIT_EDITOR: "true",
     GIT_OPTIONAL_LOCKS: "0",
+    // None. The setting `protocol.allow` would not do: settings of a repository for one protocol go before it.
+    GIT_ALLOW_PROTOCOL: "none",
     GIT_LFS_SKIP_SMUDGE: "1",
     LC_ALL: "C",
   };
@@ -117,7 +118,12 @@ async function follow(child: ChildProcess, { args, input }: GitCall, clock: Cloc
     const isWhole = child.stdout?.readableEnded === true;
     releasePipes(child);
     if (stopped !== undefined) return { kind: "failed", message: stopped };
-    if (code !== 0) return { kind: "failed", message: formatComplaint(complaint(), code) };
+    if (code !== 0)
+      return {
+        kind: "failed",
+        message: formatComplaint(complaint(), code),
+        ...(code !== null && { exitCode: code }),
+      };
     if (!isWhole) return { kind: "failed", message: "what git says could not be read to its end" };
     return { kind: "done", output: output() };
   } finally {

@@ -2,7 +2,7 @@
  * Owns: which files differ between a worktree and its base, and their versions: in the base, in the worktree, and in the folder
  * of the repository. A version is a mode of git and the id of the content, as git itself would store it.
  */
-import { lstat, readlink } from "node:fs/promises";
+import { lstat, readFile, readlink } from "node:fs/promises";
 import { join, dirname } from "node:path";
 import { isUtf8 } from "node:buffer";
 import type {
@@ -10,8 +10,9 @@ import type {
   WorktreeChange,
   WorktreeCompared,
 } from "../../agents/coordination/ports/worktrees.ts";
-import { findForeignPrograms } from "./foreign-programs.ts";
+import { findForeignPrograms, type ForeignPrograms } from "./foreign-programs.ts";
 import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
+import type { WorktreeNote } from "./worktree-note.ts";
 
 /** Changed files; what is more is for people. */
 const CHANGES_MAX = 250;
@@ -21,25 +22,29 @@ const NAMES_CHARS_MAX = 150_000;
 const BYTES_MAX = 256_000_000;
 /** Names given to one run of git. */
 const NAMES_MAX = 100;
+/** By the specification of Git LFS. */
+const POINTER_BYTES_MAX = 1_024;
+/** Whatever settings say of submodules: what was done in one is for people. */
+const DIFF = "diff --raw -z --no-renames --no-ext-diff --abbrev=64 --ignore-submodules=none".split(" ");
 
 export interface WorktreeOnDisk extends OpenWorktree {
   readonly tree: string;
   /** In the repository. The worktree's own `.git` may name another place by now, with programs to run. */
   readonly gitDir: string;
+  /** Absent: it is missing or cannot be read. */
+  readonly note: WorktreeNote | undefined;
 }
 
 export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Promise<WorktreeCompared> {
   const { tree, gitDir, repository, base } = worktree;
   const inTree: GitPlace = { folder: tree, gitDir };
-  const foreign = await findForeignPrograms(git, inTree);
-  if (foreign !== undefined) return { kind: "too_much", message: foreign };
-  const tracked = await git({
-    ...inTree,
-    args: ["diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--abbrev=64", base, "--"],
-  });
+  if (await isAbsent(tree)) return { kind: "absent", message: `the worktree ${tree} is not there any more` };
+  const foreign = await findForeignPrograms(git, worktree);
+  if (foreign) return describeObstacle(foreign);
+  const tracked = await git({ ...inTree, args: [...DIFF, base, "--"] });
   const untracked = await git({ ...inTree, args: ["ls-files", "-z", "--others", "--exclude-standard"] });
-  if (tracked.kind === "failed") return describeFailure(tracked);
-  if (untracked.kind === "failed") return describeFailure(untracked);
+  if (tracked.kind === "failed") return describeObstacle(tracked);
+  if (untracked.kind === "failed") return describeObstacle(untracked);
   const files = readRawDiff(tracked.output);
   for (const name of splitNames(untracked.output))
     if (!files.has(name)) files.set(name, { base: "absent", mode: "" });
@@ -52,20 +57,49 @@ export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Pr
   const ourModes = new Map(inBase.map(([name, { base: version }]) => [name, modeOf(version)]));
   const theirs = await readVersions(git, inTree, names, theirModes);
   const ours = await readVersions(git, { folder: repository }, names, ourModes);
-  if (!theirs || !ours) return { kind: "failed", message: "a file of the worktree cannot be read" };
+  if (theirs.kind === "failed") return describeObstacle(theirs);
+  if (ours.kind === "failed") return describeObstacle(ours);
   const changes = names.map((path): WorktreeChange => {
     const base = files.get(path)?.base ?? "absent";
-    const their = theirs.get(path) ?? "other";
-    const our = ours.get(path) ?? "other";
+    const their = theirs.versions.get(path) ?? "other";
+    const our = ours.versions.get(path) ?? "other";
     // It may have been merged before, and then it has the mode of theirs.
     const isMerged = !isOnDisk && our !== base && hasSameContent(our, their);
     return { path, base, theirs: their, ours: isMerged ? their : our };
   });
-  return { kind: "compared", changes };
+  return { kind: "compared", changes: await Promise.all(changes.map((change) => markPointer(tree, change))) };
 }
 
-function describeFailure({ message }: GitEnd & { kind: "failed" }): WorktreeCompared {
-  return { kind: "failed", message: `the worktree cannot be compared with its base: ${message}` };
+/** Where Git LFS has left a pointer in place of a content, there is nothing that could be taken over. */
+async function markPointer(tree: string, change: WorktreeChange): Promise<WorktreeChange> {
+  const { path, base, theirs, ours } = change;
+  if (!theirs.startsWith("100") || hasSameContent(theirs, base) || hasSameContent(theirs, ours))
+    return change;
+  return (await isPointer(join(tree, path))) ? { path, base, theirs: "other", ours } : change;
+}
+
+async function isPointer(path: string): Promise<boolean> {
+  try {
+    const { size } = await lstat(path);
+    if (size > POINTER_BYTES_MAX) return false;
+    return (await readFile(path, "latin1")).startsWith("version https://git-lfs.github.com/spec/");
+  } catch {
+    return true;
+  }
+}
+
+/** Returns false where the folder may be there and cannot be seen. */
+export async function isAbsent(folder: string): Promise<boolean> {
+  try {
+    return !(await lstat(folder)).isDirectory();
+  } catch (error) {
+    return ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+  }
+}
+
+function describeObstacle(obstacle: ForeignPrograms): WorktreeCompared {
+  if (obstacle.kind === "too_much") return obstacle;
+  return { kind: "failed", message: `the worktree cannot be compared with its base: ${obstacle.message}` };
 }
 
 function splitNames(output: Buffer): string[] {
@@ -133,35 +167,36 @@ export async function hasFileModes(git: RunGit, place: GitPlace): Promise<boolea
   return setting.kind === "failed" || setting.output.toString("utf8").trim() !== "false";
 }
 
-/**
- * Returns the versions of files as they are now; `undefined` where git cannot tell them. A plain file has its mode of `modes`, or
- * else that on the disk.
- */
+type ReadVersions =
+  | { readonly kind: "read"; readonly versions: ReadonlyMap<string, string> }
+  | (GitEnd & { readonly kind: "failed" });
+
+/** Returns the versions of files as they are now. A plain file has its mode of `modes`, or else that on the disk. */
 export async function readVersions(
   git: RunGit,
   place: GitPlace,
   names: readonly string[],
   modes: ReadonlyMap<string, string>,
-): Promise<Map<string, string> | undefined> {
+): Promise<ReadVersions> {
   const versions = new Map<string, string>();
   const plain: { readonly name: string; readonly mode: string }[] = [];
   for (const name of names) {
     const facts = await lookAt(place.folder, name);
     if (facts.kind === "file") plain.push({ name, mode: findPlainMode(modes.get(name)) ?? facts.mode });
     else if (facts.kind === "link") {
-      const id = await hashLink(git, place, facts.target);
-      if (id === undefined) return undefined;
-      versions.set(name, `120000 ${id}`);
+      const hashed = await git({ ...place, args: ["hash-object", "--stdin"], input: facts.target });
+      if (hashed.kind === "failed") return hashed;
+      versions.set(name, `120000 ${hashed.output.toString("utf8").trim()}`);
     } else versions.set(name, facts.kind);
   }
   for (let from = 0; from < plain.length; from += NAMES_MAX) {
     const some = plain.slice(from, from + NAMES_MAX);
     const hashed = await git({ ...place, args: ["hash-object", "--", ...some.map(({ name }) => name)] });
-    if (hashed.kind === "failed") return undefined;
+    if (hashed.kind === "failed") return hashed;
     const ids = hashed.output.toString("utf8").split("\n");
     for (const [index, { name, mode }] of some.entries()) versions.set(name, `${mode} ${ids[index] ?? ""}`);
   }
-  return versions;
+  return { kind: "read", versions };
 }
 
 function findPlainMode(mode = ""): string | undefined {
@@ -195,11 +230,6 @@ async function hasForeignParent(folder: string, name: string): Promise<boolean> 
     if (facts && !facts.isDirectory()) return true;
   }
   return false;
-}
-
-async function hashLink(git: RunGit, place: GitPlace, target: Buffer): Promise<string | undefined> {
-  const hashed = await git({ ...place, args: ["hash-object", "--stdin"], input: target });
-  return hashed.kind === "done" ? hashed.output.toString("utf8").trim() : undefined;
 }
 
 export async function hashText(

@@ -74,7 +74,8 @@ export async function writeFileWhole(
   const place = { folder: repository };
   const isOnDisk = await hasFileModes(git, place);
   const modes = new Map<string, string>(isOnDisk ? [] : [[path, modeOf(before)]]);
-  const current = (await readVersions(git, place, [path], modes))?.get(path) ?? "other";
+  const read = await readVersions(git, place, [path], modes);
+  const current = read.kind === "read" ? (read.versions.get(path) ?? "other") : "other";
   if (current === after) return "written";
   if (current !== before)
     return !isOnDisk && hasSameContent(current, after) ? "written" : "changed_meanwhile";
@@ -95,7 +96,8 @@ async function replaceFile({ tree, repository }: WorktreeOnDisk, write: Worktree
   const staged = join(dirname(target), `.coordination-${name}.tmp`);
   await rm(staged, { force: true });
   try {
-    const source = join(tree, path);
+    // A worktree may have a pointer of Git LFS in place of the content.
+    const source = hasSameContent(before, after) ? target : join(tree, path);
     if (after.startsWith("120000 ")) await symlink(await readlink(source, { encoding: "buffer" }), staged);
     else {
       const isKept = modeOf(before) === modeOf(after);

@@ -1,5 +1,5 @@
 /** Owns: the note beside a worktree, which says of what repository it is and what attempt it was made for. */
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   worktreeNoteSchema,
@@ -14,11 +14,15 @@ export interface WorktreeNote {
   /** The path of the repository. */
   readonly repository: string;
   readonly attempt?: WorktreeAttempt;
+  /** The hash of the filters that settings of git named when the worktree was made. */
+  readonly filters?: string | undefined;
 }
 
-/** @throws Error where the folder cannot be written to */
-export async function writeNote(root: string, name: string, note: Required<WorktreeNote>): Promise<void> {
-  await writeFile(notePathOf(root, name), JSON.stringify(note), { mode: 0o600 });
+/** Replaces it as a whole. @throws Error where the folder cannot be written to */
+export async function writeNote(root: string, name: string, note: WorktreeNote): Promise<void> {
+  const path = notePathOf(root, name);
+  await writeFile(`${path}.new`, JSON.stringify(note), { mode: 0o600 });
+  await rename(`${path}.new`, path);
 }
 
 /** Returns `undefined` where there is no note. @throws Error where it cannot be read */
@@ -29,7 +33,9 @@ export async function readNote(root: string, name: string): Promise<WorktreeNote
 
 /** Deletes the note if there is one. @throws Error where it cannot be deleted */
 export async function deleteNote(root: string, name: string): Promise<void> {
-  await rm(notePathOf(root, name), { force: true });
+  const path = notePathOf(root, name);
+  await rm(`${path}.new`, { force: true });
+  await rm(path, { force: true });
 }
 
 /** Lists the worktrees whose notes say what attempt they were made for. @throws Error where the folder cannot be read */

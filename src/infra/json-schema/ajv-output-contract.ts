@@ -59,11 +59,11 @@ function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProble
   }
 }
 
-/** The plan compiler refuses such schemas; those that came here another way are told of in the same words. */
+/** Schemas are refused where they are written; this one was recorded by a version that took it, or by another program. */
 function createUnusableProblem(error: unknown): OutputProblem {
   const isTooDeep = error instanceof RangeError;
   const why = isTooDeep ? "it is nested too deeply" : "the validator does not take it";
-  return { path: "(root)", message: `outputSchema is not a usable JSON Schema: ${why}` };
+  return { path: "(root)", message: `the schema is not usable: ${why}` };
 }
 
 /** The one used last is the last to go. */

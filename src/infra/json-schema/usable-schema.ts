@@ -148,7 +148,8 @@ function listTargets(root: Fields): ReadonlySet<string> {
 
 function pointerOf($ref: unknown): string {
   const pointer = typeof $ref === "string" && $ref.startsWith("#") ? decodeRef($ref) : undefined;
-  if (pointer === undefined) throw new Error("$ref leads nowhere");
+  // The name of an anchor is no pointer, and anchors are not looked for.
+  if (pointer === undefined || !/^(\/|$)/.test(pointer)) throw new Error("$ref leads nowhere");
   return pointer;
 }
 

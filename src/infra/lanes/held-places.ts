@@ -10,6 +10,10 @@ export interface HeldPlaces {
   /** Two requests with the same name are let in or held back together. */
   nameOf(holder: Holder): string;
   mayHold(holder: Holder): boolean;
+  /** True unless the provider of the holder's agent holds back its steps. */
+  isProviderOpen(holder: Holder): boolean;
+  /** Holds nobody back for a provider any more. */
+  ignoreProviders(): void;
   take(holder: Holder): void;
   /** Returns whether somebody who was held back may now be let in. */
   giveBack(holder: Holder): boolean;
@@ -26,6 +30,9 @@ export function createHeldPlaces(caps: Caps, providers?: StepAdmission): HeldPla
   const nameHolder = (holder: Holder): string =>
     JSON.stringify([sessionOf(holder), providers ? holder.agentId : agentOf(holder)]);
   let version = 0;
+  let areProvidersIgnored = false;
+  const isProviderOpen = ({ agentId }: Holder): boolean =>
+    areProvidersIgnored || (providers?.canBeginStep(agentId) ?? true);
   const countHeld = (holder: Holder) => ({
     ofSession: bySession.get(sessionOf(holder)) ?? 0,
     ofAgent: byAgent.get(agentOf(holder)) ?? 0,
@@ -37,8 +44,12 @@ export function createHeldPlaces(caps: Caps, providers?: StepAdmission): HeldPla
   };
   return {
     nameOf: (holder) => (hasCaps || providers ? nameHolder(holder) : ""),
-    mayHold: (holder) =>
-      canHoldPlace(caps, countHeld(holder)) && (providers?.canBeginStep(holder.agentId) ?? true),
+    mayHold: (holder) => canHoldPlace(caps, countHeld(holder)) && isProviderOpen(holder),
+    isProviderOpen,
+    ignoreProviders: () => {
+      areProvidersIgnored = true;
+      version += 1;
+    },
     take: (holder) => {
       change(holder, 1);
       if (!canHoldPlace(caps, countHeld(holder))) version += 1;

@@ -5,7 +5,7 @@
  * No p-queue `timeout` or `signal`: both free the slot while the work still runs. No `clear()`: its promises never settle.
  */
 import PQueue from "p-queue";
-import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
+import { laneSchema, type Lane } from "../../agents/coordination/contracts/envelope.ts";
 import type { LanesConfig } from "../../agents/coordination/contracts/config/config.ts";
 import { compareRanks } from "../../agents/coordination/lanes/rank-request.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
@@ -19,17 +19,27 @@ export type LaneLimits = Pick<
   "control" | "data" | "escalation" | "queueMax" | "perSessionMax" | "perAgentMax" | "agingMs"
 >;
 
-/** Acts are short, so few at once are enough, and a host is not asked about 10,000 steps at the same time. */
-const OPERATIONS_AT_ONCE = 8;
+/** Acts are short, so few of a kind at once are enough, and a host is not asked about 10,000 steps at the same time. */
+const ACTS_AT_ONCE = 8;
 
 export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: StepAdmission): LaneRunner {
   const listeners = new Set<(lane: Lane) => void>();
   const onRoom = (lane: Lane): void => {
     for (const listener of listeners) listener(lane);
   };
-  const lanes = createLanes(limits, { clock, providers, onRoom });
-  providers?.onChange(() => startWaiting(Object.values(lanes)));
-  const operations = new PQueue({ concurrency: OPERATIONS_AT_ONCE });
+  const { perSessionMax, perAgentMax } = limits;
+  const places = createHeldPlaces({ perSessionMax, perAgentMax }, providers);
+  const lanes = createLanes(limits, { clock, places, onRoom });
+  providers?.onChange(() => {
+    const all = Object.values(lanes);
+    for (const lane of all) lane.recount();
+    startWaiting(all);
+    for (const lane of laneSchema.options) onRoom(lane);
+  });
+  const acts = {
+    question: new PQueue({ concurrency: ACTS_AT_ONCE }),
+    stop: new PQueue({ concurrency: ACTS_AT_ONCE }),
+  };
   const underway = createUnderway();
   return {
     run: (request, work) => underway.during(() => lanes[request.lane].run(request, work)),
@@ -42,7 +52,12 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: 
         listeners.delete(notify);
       };
     },
-    operate: (work) => underway.during(() => operations.add(work)),
+    heldBackAgents: () => providers?.heldBackAgents() ?? new Set(),
+    stopHoldingBack: () => {
+      places.ignoreProviders();
+      startWaiting(Object.values(lanes));
+    },
+    operate: (kind, work) => underway.during(() => acts[kind].add(work)),
     metrics: () => ({
       control: lanes.control.metrics(),
       data: lanes.data.metrics(),
@@ -56,13 +71,12 @@ type Lanes = Readonly<Record<Lane, RequestLane>>;
 
 interface LanesDependencies {
   readonly clock: Clock;
-  readonly providers: StepAdmission | undefined;
+  readonly places: HeldPlaces;
   readonly onRoom: (lane: Lane) => void;
 }
 
-function createLanes(limits: LaneLimits, { clock, providers, onRoom }: LanesDependencies): Lanes {
+function createLanes(limits: LaneLimits, { clock, places, onRoom }: LanesDependencies): Lanes {
   const { queueMax, agingMs, perSessionMax, perAgentMax } = limits;
-  const places: HeldPlaces = createHeldPlaces({ perSessionMax, perAgentMax }, providers);
   const hasCaps = perSessionMax !== undefined || perAgentMax !== undefined;
   const make = (lane: Lane): RequestLane =>
     createRequestLane({
@@ -96,7 +110,6 @@ function startOthers(lanes: readonly RequestLane[], from: RequestLane): void {
   for (const lane of sortByRank(lanes)) if (lane !== from) lane.tryAgain();
 }
 
-/** A provider takes more work. */
 function startWaiting(lanes: readonly RequestLane[]): void {
   for (const lane of sortByRank(lanes)) lane.tryAgain();
 }

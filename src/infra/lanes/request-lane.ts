@@ -26,8 +26,10 @@ export interface RequestLane {
   metrics(): LaneMetrics;
   /** The rank of the request that starts next, unless caps hold back all that wait. */
   nextRank(): LaneRank | undefined;
-  /** Starts what a cap held back until now. */
+  /** Starts what a cap or a provider held back until now. */
   tryAgain(): void;
+  /** Looks again whether the queue is full: a provider may hold back other requests than before. */
+  recount(): void;
 }
 
 export interface RequestLaneDependencies {
@@ -59,14 +61,14 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
     queueClass: requestQueueOver(waiting),
   });
   const counts: Counts = { running: 0, admitted: 0, refused: 0, waitedMsTotal: 0, waitedMsMax: 0 };
-  const bound = createBound(() => waiting.count(), dependencies);
+  const bound = createBound(() => waiting.countFilling(), dependencies);
   const giveBack = (request: LaneRequest): void => {
     counts.running -= 1;
     if (places.giveBack(request)) dependencies.onCapOpened(lane);
   };
   const lane: RequestLane = {
     run: <T>(request: LaneRequest, work: LaneWork<T>) => {
-      if (waiting.count() >= queueMax) {
+      if (waiting.countFilling() >= queueMax) {
         counts.refused += 1;
         return Promise.resolve({ kind: "full" });
       }
@@ -78,7 +80,7 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
         return hold(work, ended, () => giveBack(request));
       };
       queue.add(startJob, { request }).catch(ended.reject);
-      bound.entered();
+      bound.recount();
       return ended.promise;
     },
     room: () => computeLaneRoom(bound.backlog()),
@@ -88,6 +90,9 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
       // Setting it is how p-queue is told to look at what waits.
       queue.concurrency = concurrency;
     },
+    recount: () => {
+      bound.recount();
+    },
   };
   queue.addEventListener("next", () => dependencies.onTurnOver(lane));
   return lane;
@@ -95,7 +100,7 @@ export function createRequestLane(dependencies: RequestLaneDependencies): Reques
 
 interface Bound {
   backlog(): Backlog;
-  entered(): void;
+  recount(): void;
   left(): void;
 }
 
@@ -105,7 +110,7 @@ function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneDep
   const readBacklog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
   return {
     backlog: readBacklog,
-    entered: () => {
+    recount: () => {
       wasFull = isFull(readBacklog());
     },
     left: () => {

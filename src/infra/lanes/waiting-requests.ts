@@ -17,8 +17,10 @@ export interface WaitingRequest {
 }
 
 export interface WaitingRequests {
-  /** All that wait, also those that a cap holds back. */
+  /** All that wait, also those that a cap or a provider holds back. */
   count(): number;
+  /** Those that fill the queue: all but those that a provider holds back. */
+  countFilling(): number;
   add(request: LaneRequest, run: RunFunction): void;
   /** The first one that no cap holds back. */
   next(): WaitingRequest | undefined;
@@ -41,6 +43,7 @@ export function createWaitingRequests(places: HeldPlaces, agingMs: number): Wait
   };
   return {
     count: () => count,
+    countFilling: () => countOpen(heaps.values(), places),
     add: (request, run) => {
       const name = places.nameOf(request);
       const heap = heaps.get(name) ?? createBinaryHeap<WaitingRequest>(compareWaiting);
@@ -61,6 +64,16 @@ export function createWaitingRequests(places: HeldPlaces, agingMs: number): Wait
       return request;
     },
   };
+}
+
+/** The requests of one heap have the same provider. */
+function countOpen(heaps: Iterable<Heap>, places: HeldPlaces): number {
+  let count = 0;
+  for (const heap of heaps) {
+    const first = heap.first();
+    if (first && places.isProviderOpen(first.request)) count += heap.size();
+  }
+  return count;
 }
 
 function compareWaiting(a: WaitingRequest, b: WaitingRequest): number {

@@ -21,6 +21,8 @@ export type OpenedLedger = LedgerStore &
     counts(): Promise<RunCounts>;
     /** Returns the bytes that it takes on disk, with its indexes and what is not yet in its place. */
     measureBytes(): Promise<number>;
+    /** Returns the gateway whose own ledger this one was copied from; none where it was nobody's or that is not known. */
+    readMovedFrom(): Promise<string | undefined>;
     readonly heads: LedgerHeads;
     readonly pruning: LedgerPruning;
   };

@@ -32,7 +32,7 @@ import type { Group } from "./database/group.ts";
 import { createRunOwners } from "./database/owner-table.ts";
 import { openDatabase, type OpenOptions } from "./database/open-server.ts";
 import { createPostgresSource } from "./database/postgres-dialect.ts";
-import { countRuns } from "./database/read-log-rows.ts";
+import { countRuns, readMovedFrom } from "./database/read-log-rows.ts";
 import { createLedgerPruning } from "./database/pruned-table.ts";
 import { deleteTextsBefore } from "./database/delete-texts.ts";
 import { createWriteQueue, type OpenLedger } from "./database/commit-queue.ts";
@@ -91,6 +91,7 @@ export async function openPostgresLedger(
     exports: createExportCursors(ledger),
     counts: () => runGuarded(() => countRuns(query)),
     measureBytes: () => runGuarded(() => measureTables(query)),
+    readMovedFrom: () => runGuarded(() => readMovedFrom(query)),
     heads: {
       newestNumber: () => runGuarded(() => readNewestNumber(query)),
       page: (place) => runGuarded(() => readHeads(query, place)),

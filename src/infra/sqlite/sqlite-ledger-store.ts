@@ -35,6 +35,8 @@ import { createRunOwners } from "./database/owner-rows.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { createSqliteSource } from "./database/sqlite-dialect.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
+import { loadMigrations } from "./database/migrate.ts";
+import { checkRelease } from "../ledger/migrations.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
 import { countRuns } from "./database/run-statements.ts";
 import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
@@ -96,6 +98,8 @@ export async function openSqliteLedger(
     exports: createExportCursors(ledger),
     counts: () => runGuarded(() => countRuns(database)),
     measureBytes: () => runGuarded(() => measureFiles(path)),
+    // A file is one gateway's, whose name nothing in it needs.
+    readMovedFrom: () => Promise.resolve(undefined),
     heads: {
       newestNumber: () => runGuarded(() => readNewestNumber(database)),
       page: (place) => runGuarded(() => readHeads(database, place)),
@@ -121,8 +125,11 @@ function measureFiles(path: string): number {
 /** A ledger that is only read may have an older schema, on which the statements for writing cannot be prepared. */
 function writesOf(database: BetterSqlite3.Database, { path, mode }: OpenOptions): () => Writes {
   const writes = mode === "write" ? prepareWrites(database) : undefined;
+  const version = database.prepare<[], number>("pragma user_version").pluck();
   return () => {
     if (!writes) throw new CoordinationError("LEDGER_UNAVAILABLE", `${path} is open for reading only`);
+    // A newer release may have migrated the ledger since it was opened.
+    checkRelease(path, version.get() ?? 0, loadMigrations());
     return writes;
   };
 }

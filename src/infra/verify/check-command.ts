@@ -4,7 +4,7 @@
  * It runs in a folder of its own, which is gone afterwards, with an environment of its own and without a shell. The result is
  * in its input and in a file: never in its arguments or its environment.
  */
-import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Verdict } from "../../agents/coordination/contracts/verification.ts";
@@ -12,6 +12,7 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
+import { removeFolder } from "../files/remove-folder.ts";
 import { codeOf, createNoVerdict, createCheckVerdict, type CheckOf } from "./check-answer.ts";
 import { readProgramLine } from "./read-answer.ts";
 import { runProgram, type ProgramEnd } from "./run-program.ts";
@@ -40,7 +41,7 @@ export async function checkCommand(
   } catch (error) {
     return createNoVerdict("failed", `the program could not be run (${codeOf(error)})`);
   } finally {
-    const removed = remove(folder).catch((error: unknown) =>
+    const removed = removeFolder(folder).catch((error: unknown) =>
       logger.warn({ code: codeOf(error) }, "the folder of a check could not be removed"),
     );
     await waitWithin(clock, VERIFY_LIMITS.removeMs, removed, undefined);
@@ -62,7 +63,7 @@ function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): Chec
   if (isFlood) return createNoVerdict("failed", "the program wrote too much");
   if (code === null) return createNoVerdict("failed", "a signal ended the program");
   const verdict = verdictOf(check, code);
-  const stated = readProgramLine(lastLine ?? "");
+  const stated = readProgramLine(lastLine);
   // A doubt that cannot be read must not pass. The other verdicts let nothing through.
   if (!stated && verdict === "pass")
     return createNoVerdict("malformed", "the last line of the program's output could not be read");
@@ -72,20 +73,4 @@ function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): Chec
 function verdictOf({ reviseOn }: CheckOf<"command">, code: number): Verdict {
   if (code === 0) return "pass";
   return reviseOn.includes(code) ? "revise" : "fail";
-}
-
-async function remove(folder: string): Promise<void> {
-  try {
-    await rm(folder, { recursive: true, force: true });
-  } catch {
-    await unlock(folder);
-    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  }
-}
-
-/** Caches of build tools are folders that nothing may be removed from. */
-async function unlock(folder: string): Promise<void> {
-  await chmod(folder, 0o700);
-  for (const entry of await readdir(folder, { withFileTypes: true }))
-    if (entry.isDirectory()) await unlock(join(folder, entry.name));
 }

@@ -4,6 +4,7 @@ import {
   verdictSchema,
   type Verdict,
 } from "../../agents/coordination/contracts/verification.ts";
+import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -14,12 +15,20 @@ export interface ProgramLine {
 
 /**
  * Reads the last line of a program's output, such as `{"criteria": [...], "confidence": 0.9}`; both members may be
- * missing, and a line that is no JSON object states nothing. Returns `undefined` where one of them cannot be read.
+ * missing, and a line that begins with no `{` states nothing. Returns `undefined` where one of them cannot be read, or the
+ * line begins like an object and is none, or is too long.
  */
 export function readProgramLine(line: string): ProgramLine | undefined {
-  const fields = fieldsOf(line);
-  const criteria = fields && Object.hasOwn(fields, "criteria") ? readKeys(fields["criteria"]) : [];
-  const confidence = fields && Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
+  const words = line.trim();
+  if (!words.startsWith("{")) return {};
+  const fields = Buffer.byteLength(line) > VERIFY_LIMITS.lineBytesMax ? undefined : fieldsOf(words);
+  if (!fields) return undefined;
+  return readStated(fields);
+}
+
+function readStated(fields: Fields): ProgramLine | undefined {
+  const criteria = Object.hasOwn(fields, "criteria") ? readKeys(fields["criteria"]) : [];
+  const confidence = Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
   if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return undefined;
   return { ...(criteria.length > 0 && { criteria }), ...(confidence !== undefined && { confidence }) };
 }

@@ -24,8 +24,8 @@ export interface ProgramEnd {
   readonly code: number | null;
   /** It wrote more than it may, and was killed. */
   readonly isFlood: boolean;
-  /** The last line of its output that is not blank, where that is not too long. */
-  readonly lastLine?: string;
+  /** The last line of its output that is not blank; of one that is too long a beginning that is too long as well. */
+  readonly lastLine: string;
 }
 
 /** @throws Error where the program cannot be started */
@@ -85,20 +85,32 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-/** Keeps the end of the output only. */
+/** Keeps the last line only, and of a long one its beginning. */
 function collect(stdout: Readable, stop: () => void): () => Omit<ProgramEnd, "code"> {
   const { lineBytesMax, outputBytesMax } = VERIFY_LIMITS;
-  let tail = Buffer.alloc(0);
+  let lastLine = "";
   let bytes = 0;
+  let isAtLineStart = true;
+  const addToLine = (piece: string): void => {
+    const words = isAtLineStart ? piece.trimStart() : piece;
+    if (words === "") return;
+    lastLine = ((isAtLineStart ? "" : lastLine) + words).slice(0, lineBytesMax + 1);
+    isAtLineStart = false;
+  };
   stdout.on("error", ignore);
   stdout.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > outputBytesMax) stop();
-    tail = Buffer.concat([tail, chunk.subarray(-lineBytesMax)]).subarray(-lineBytesMax);
+    // A character for each byte, because a chunk may end within a character.
+    const [first = "", ...others] = chunk.toString("latin1").split("\n");
+    addToLine(first);
+    for (const line of others) {
+      isAtLineStart = true;
+      addToLine(line);
+    }
   });
-  return () => {
-    const lines = tail.toString("utf8").trimEnd().split("\n");
-    const lastLine = lines.length > 1 || bytes <= lineBytesMax ? lines.at(-1)?.trim() : undefined;
-    return { isFlood: bytes > outputBytesMax, ...(lastLine !== undefined && { lastLine }) };
-  };
+  return () => ({
+    isFlood: bytes > outputBytesMax,
+    lastLine: Buffer.from(lastLine, "latin1").toString("utf8"),
+  });
 }

@@ -1,6 +1,6 @@
 /**
- * Owns: telling people of a question by a signed request, tried again until it was taken or is given up. Does not own: what
- * becomes of a notice that was given up (a fact of the ledger), or of an answer (`answer-check.ts`).
+ * Owns: telling people of a question by a signed request, tried again until it was taken, is given up or the question is closed.
+ * Does not own: what becomes of a notice that was given up (a fact of the ledger), or of an answer (`answer-check.ts`).
  *
  * W3: a notice has one webhook-id and one body over all its tries, so that a receiver can tell it came again.
  * W4: neither the secret nor the URL, which may hold one, is in a message, a log line or an error.
@@ -50,6 +50,7 @@ type TryOutcome =
   | { readonly kind: "never"; readonly message: string };
 
 const STOPPED = "The webhook was stopped before the notice was delivered.";
+const CLOSED = "The question is closed.";
 const TOO_LATE = "The question's time is over.";
 
 export function createWebhookChannel(dependencies: WebhookDependencies): HumanChannel {
@@ -59,7 +60,7 @@ export function createWebhookChannel(dependencies: WebhookDependencies): HumanCh
         const message = `The webhook failed: ${errorCodeOf(error)}.`;
         return { kind: "failed" as const, tries: 0, message };
       });
-      tell(dependencies, notice, outcome);
+      await tell(dependencies, notice, outcome);
       return outcome;
     },
   };
@@ -82,6 +83,7 @@ async function deliver(dependencies: WebhookDependencies, notice: ChannelNotice)
     if (obstacle !== undefined) return createFailed(tries, `${outcome.message} ${obstacle}`);
     await waitFor(clock, waitMs, notice.signal);
     obstacle = findObstacle(notice, clock.now());
+    if (obstacle === undefined && !(await notice.isOpen())) obstacle = `${outcome.message} ${CLOSED}`;
   }
   return createFailed(tries, obstacle);
 }
@@ -175,13 +177,18 @@ function createFailed(tries: number, message: string): NoticeOutcome {
   return { kind: "failed", tries, message };
 }
 
-function tell(
+/** Logs the outcome. A webhook that was given up for a closed question is no reason to warn. */
+async function tell(
   { name, logger }: WebhookDependencies,
-  { question }: ChannelNotice,
+  { question, isOpen }: ChannelNotice,
   outcome: NoticeOutcome,
-): void {
+): Promise<void> {
   const { coordinationId, escalationId } = question;
   const fields = { webhook: name, coordinationId, escalationId, tries: outcome.tries };
-  if (outcome.kind === "delivered") logger.info(fields, "a webhook took a notice");
-  else logger.warn({ ...fields, reason: outcome.message }, "a webhook was given up");
+  if (outcome.kind === "delivered") {
+    logger.info(fields, "a webhook took a notice");
+    return;
+  }
+  const level = (await isOpen()) ? "warn" : "info";
+  logger[level]({ ...fields, reason: outcome.message }, "a webhook was given up");
 }

@@ -34,6 +34,7 @@ import {
 } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
 import { checkTakenUp, isTakenUp } from "./taken-up.ts";
+import { checkWritable, findExisting, findUnwritable } from "./unwritable-files.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
@@ -76,6 +77,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
     ...checkTakenUp(await isTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config)),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
     ...((await isLedgerFile(path)) ? checkFiles(path, options) : []),
+    ...checkWritable(await findUnwritable(host, options)),
     ...(await checkLedgerContent(host, options)),
     ...(await checkLastBackup(host, path)),
     checkHealth(readHealthBeside(await resolvePathBeside(host, options))),
@@ -106,7 +108,7 @@ function checkFiles(path: string, { ledger }: ReaderOptions): Check[] {
       lookAt("plain-files", file, () => checkPlainFile("plain-files", file, findFileFault(file))),
     ),
     ...lookAt("disk", folder, () => {
-      const { type, bavail, bsize } = statfsSync(findExistingFolder(folder));
+      const { type, bavail, bsize } = statfsSync(findExisting(folder));
       return [checkDurability(type), checkDisk(bavail * bsize)];
     }),
   ];
@@ -121,14 +123,6 @@ function lookAt(name: string, path: string, look: () => Check[]): Check[] {
     if (typeof code !== "string") throw error;
     return [checkUnseen(name, path, code)];
   }
-}
-
-/** The folder itself or the nearest one above it that exists. */
-function findExistingFolder(folder: string): string {
-  let nearest = folder;
-  while (!statSync(nearest, { throwIfNoEntry: false }) && dirname(nearest) !== nearest)
-    nearest = dirname(nearest);
-  return nearest;
 }
 
 /** Nothing where there is no ledger, or one that is not in the state folder: the host has no backup of that. */

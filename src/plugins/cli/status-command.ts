@@ -10,9 +10,17 @@ import {
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
-import { describeLedgerPath, loadLedgerReader, resolvePathBeside, withLedger } from "./ledger/open-ledger.ts";
+import {
+  describeLedgerPath,
+  isLedgerFile,
+  loadLedgerReader,
+  resolveLedgerPath,
+  resolvePathBeside,
+  withLedger,
+} from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
+import { findUnwritable } from "./unwritable-files.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import {
@@ -59,6 +67,7 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   const { exists, bytes, coordinations, error, ...open } = await contentsOf(host, options);
   const switches = read && readSwitches(read.config);
   const takenUp = await isTakenUp(host, options, read?.config);
+  const unwritable = await findUnwritable(host, options);
   return {
     ...switchesOf(switches),
     ...(takenUp !== undefined && { takenUp }),
@@ -72,6 +81,7 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
     },
     ...open,
     health,
+    ...(unwritable !== undefined && { unwritable }),
     ...(read?.path !== undefined && { configPath: read.path }),
   };
 }
@@ -122,10 +132,11 @@ function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined 
 type Contents = LedgerProblem & (ContentsReport | UnknownContents);
 
 interface LedgerProblem {
-  readonly exists: boolean;
+  /** `null`: nobody can tell, as of one on a server that does not answer. */
+  readonly exists: boolean | null;
   /** `null`: it cannot be read. */
   readonly bytes: number | null;
-  readonly error?: object;
+  readonly error?: ReturnType<typeof createErrorJson>;
 }
 
 type UnknownContents = Readonly<Record<keyof ContentsCounts, null>> &
@@ -160,7 +171,9 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
     if (error.code === "LEDGER_NOT_FOUND") return { exists: false, bytes: 0, ...NOTHING };
-    return { exists: true, bytes: null, ...UNKNOWN, error: createErrorJson(error) };
+    const path = await resolveLedgerPath(host, options).catch(() => undefined);
+    const exists = path !== undefined && (await isLedgerFile(path)) ? true : null;
+    return { exists, bytes: null, ...UNKNOWN, error: createErrorJson(error) };
   }
 }
 
@@ -186,7 +199,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
     ...renderProgress(status, terminal, now).map((line) => renderField("progress", line)),
     ...(questions === undefined ? [] : [renderField("questions", questions)]),
     ...(mismatches === undefined ? [] : [renderField("truth", mismatches)]),
-    renderField("health", describeHealth(status, paint)),
+    renderField("health", describeHealth(status, paint, terminal.unicode)),
     ...(configPath === undefined
       ? []
       : [renderField("config", formatPrintable(configPath, terminal.unicode))]),
@@ -232,11 +245,12 @@ function switchText(
 
 function describeLedger({ ledger }: Status, paint: Paint, unicode: boolean): string {
   const path = formatPrintable(ledger.path, unicode);
-  if (!ledger.exists) return `${path} (not created yet)`;
-  const size = ledger.bytes === null ? path : `${path}, ${formatBytes(ledger.bytes)}`;
-  return ledger.coordinations === null
-    ? `${size}, ${paint.tone("bad", "cannot be read: run `doctor`")}`
-    : `${size}, ${formatCount(ledger.coordinations, "coordination")}`;
+  if (ledger.exists === false) return `${path} (not created yet)`;
+  if (ledger.error) {
+    const message = formatPrintable(ledger.error.message, unicode);
+    return `${path}, ${paint.tone("bad", "cannot be read")}: ${message}; run \`doctor\``;
+  }
+  return `${path}, ${formatBytes(ledger.bytes ?? 0)}, ${formatCount(ledger.coordinations ?? 0, "coordination")}`;
 }
 
 function describeRunning(status: Status, paint: Paint): string | undefined {
@@ -276,9 +290,12 @@ function describeMismatches({ mismatches }: Status, paint: Paint): string | unde
   );
 }
 
-function describeHealth({ health }: Status, paint: Paint): string {
+function describeHealth({ health, unwritable }: Status, paint: Paint, unicode: boolean): string {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state === "degraded") return paint.tone("bad", "degraded");
+  // The gateway has nowhere to write that it is not well.
+  if (unwritable !== undefined)
+    return `${paint.tone("bad", "unknown")}: ${formatPrintable(unwritable, unicode)}`;
   if (!failure) return paint.tone("good", "ok");
   const since = `${failure.code} at ${formatInstant(failure.atMs)}`;
   return `${paint.tone("good", "ok")} again after ${since}; ${formatCount(uncoordinatedSpawns, "spawn")} went unrecorded`;

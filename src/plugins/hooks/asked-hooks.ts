@@ -42,18 +42,32 @@ export function findHook(plugin: string, kind: HookKind, nowMs: number): AskedHo
 
 const POLL_MS = 25;
 
-/** These fail closed. */
+/** These fail closed soon. Whoever tells the others something waits until their plugin counts as gone. */
 const GATES: ReadonlySet<HookKind> = new Set(["arbitrate", "verify", "decide"]);
 
+/** How long a hook that is away is waited for. */
+interface HookWait {
+  readonly clock: Clock;
+  /** Also before the plugin counts as being away for too long. */
+  readonly deadlineAtMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** The same hook once its plugin has been loaded again (K3); still away where it is not in time, `undefined` where it is gone. */
-export async function awaitHookBack(missing: AskedHook, clock: Clock): Promise<AskedHook | undefined> {
+export async function awaitHookBack(
+  missing: AskedHook,
+  { clock, deadlineAtMs = Number.MAX_SAFE_INTEGER, signal }: HookWait,
+): Promise<AskedHook | undefined> {
   const { plugin, kind, backByMs } = missing;
   if (backByMs === undefined) return missing;
-  while (clock.now() < backByMs) {
+  const untilMs = Math.min(backByMs, deadlineAtMs);
+  const canWait = (): boolean => clock.now() < untilMs && !signal?.aborted;
+  while (canWait()) {
     await new Promise<void>((resolve) => clock.wakeAt((clock.now() + POLL_MS) as EpochMs, resolve));
-    const { entries = [], left } = findHookSlots()?.get(plugin) ?? {};
-    const current = entries.at(-1);
-    if (current || !left) return current && findAskedHook(current, kind);
+    const slot = findHookSlots()?.get(plugin);
+    const current = slot?.entries.at(-1);
+    if (current) return findAskedHook(current, kind);
+    if (!slot?.left) return undefined;
   }
   return missing;
 }
@@ -62,13 +76,13 @@ function createAskedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: num
   const current = entries.at(-1);
   if (current) return findAskedHook(current, kind);
   if (!left) return undefined;
+  const { reloadMs, gatesClosedMs } = HOOK_LIMITS;
   // A clock that was put back counts as one that went on.
   const awayMs = Math.abs(nowMs - left.atMs);
-  const isAwaited = awayMs < HOOK_LIMITS.reloadMs;
-  const isClosed = GATES.has(kind) && awayMs < HOOK_LIMITS.gatesClosedMs;
-  if (!isAwaited && !isClosed) return undefined;
+  if (awayMs >= gatesClosedMs) return undefined;
+  const waitMs = GATES.has(kind) ? reloadMs : gatesClosedMs;
   const before = findAskedHook(left.entry, kind);
-  return before && { ...before, backByMs: isAwaited ? left.atMs + HOOK_LIMITS.reloadMs : nowMs };
+  return before && { ...before, backByMs: awayMs < waitMs ? left.atMs + waitMs : nowMs };
 }
 
 function findAskedHook(entry: HookEntry, kind: HookKind): AskedHook | undefined {

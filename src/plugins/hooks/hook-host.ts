@@ -19,7 +19,7 @@ import type { CoordinationEvent, HookContest, HookDecision } from "./hook-types.
 import { copyIsolated } from "./isolated-copy.ts";
 import { normalizeAgentId } from "./normalize-agent-id.ts";
 import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
-import { createObservers } from "./observers.ts";
+import { createObservers, type ObserverQueues } from "./observers.ts";
 import { readRuling } from "./read-answers.ts";
 import { runHook } from "./run-hook.ts";
 import { verifyByPlugin, type PluginCheck } from "./verify-by-plugin.ts";
@@ -58,6 +58,8 @@ export interface HookHostDependencies {
   readonly logger: Logger;
   /** Is told of every problem with a hook. */
   readonly onProblem?: (problem: HookProblem) => void;
+  /** The events that wait for observers, shared with other hosts. Absent: nothing is shared. */
+  readonly observerQueues?: ObserverQueues;
 }
 
 /** Creates the asking side of hooks. */
@@ -65,7 +67,7 @@ export function createHookHost(dependencies: HookHostDependencies): HookHost {
   const { clock } = dependencies;
   const namesOf = (kind: HookKind): readonly string[] =>
     listHooks(kind, clock.now()).map(({ plugin }) => `plugin:${plugin}`);
-  const watching = createObservers(dependencies);
+  const watching = createObservers(dependencies, dependencies.observerQueues ?? new Map());
   return {
     hasAny: (kind) => listHooks(kind, clock.now()).length > 0,
     arbitrate: (contest, untilMs) => arbitrate(dependencies, contest, untilMs),

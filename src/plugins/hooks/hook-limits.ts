@@ -37,7 +37,10 @@ export const HOOK_LIMITS = {
   arbitrateMsMax: 10_000,
   /** The host loads a plugin again within this time: its gates wait for it. */
   reloadMs: 3_000,
-  /** The gates of a plugin that is not back by then let nothing through, until so long after its end. */
+  /**
+   * The gates of a plugin that is not back by then let nothing through, until so long after its end. Questions and events wait for
+   * it as long.
+   */
   gatesClosedMs: 300_000,
   /** Events that an observer has not been told yet; beyond them it loses the newest. */
   observedMax: 1_000,

@@ -6,8 +6,9 @@
  *    which the host drops late takes nothing away from the others.
  * K2 Who disables an instance disables those before it, and never a newer one.
  * K3 A plugin whose last instance ended by a reload is remembered: for `reloadMs` its gates wait for the next one, and until
- *    `gatesClosedMs` they let nothing through, instead of being open meanwhile. Not so where any instance of it was disabled
- *    and none was registered since: the host disables a plugin once, and tells the instances that are left of a reload.
+ *    `gatesClosedMs` they let nothing through, instead of being open meanwhile. Questions and events for it wait until then. Not so
+ *    where any instance of it was disabled and none was registered since: the host disables a plugin once, and tells the
+ *    instances that are left of a reload.
  */
 import { HOOK_LIMITS } from "./hook-limits.ts";
 

@@ -44,7 +44,7 @@ export interface HookSettings {
 type Later<T> = T | Promise<T>;
 
 /** The return value of functions that answer nothing. */
-// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- `undefined` alone refuses `(question) => console.log(question)`
+// oxlint-disable-next-line typescript/no-invalid-void-type -- `undefined` alone refuses `(question) => console.log(question)`
 type Nothing = void | undefined;
 
 /** One of those who want a resource. */

@@ -32,9 +32,12 @@ import { readRegistration } from "./read-registration.ts";
 export type * from "./hook-types.ts";
 export type { HookKind } from "./hook-limits.ts";
 
+let registrations = 0;
+
 /**
- * Registers the hooks of a plugin and returns what takes them back. The newest registration of a plugin counts, and each ends with
- * the instance of the plugin that made it. `options` hold for every hook that states none of its own.
+ * Registers the hooks of a plugin and returns what takes this registration back, so that the one before it counts again. The newest
+ * registration of a plugin counts, and each ends with the instance of the plugin that made it. `options` hold for every hook that
+ * states none of its own.
  *
  * @throws TypeError where the hooks are none, RangeError where too many plugins have some
  */
@@ -45,7 +48,9 @@ export function registerCoordinationHooks(
 ): () => void {
   const entry = readRegistration(api, hooks, options);
   putEntry(entry);
-  const lifecycleId = `${entry.pluginId}.coordination-hooks`;
+  registrations += 1;
+  // The host takes each id once from one instance.
+  const lifecycleId = `${entry.pluginId}.coordination-hooks.${registrations}`;
   if (api.lifecycle) followInstance(api.lifecycle, lifecycleId, (ending) => endEntry(entry, ending));
   return () => endEntry(entry, "withdrawn");
 }

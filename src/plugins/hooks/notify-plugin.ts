@@ -1,7 +1,7 @@
 /** Owns: a plugin as a channel to people: telling it of a question, and passing on what it answers, now or later. */
 import type { Answerer, AnswerKind, AnswerRefusal } from "../../agents/coordination/contracts/escalation.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
-import { findHook } from "./asked-hooks.ts";
+import { awaitHookBack, findHook, type AskedHook } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import { reportProblem, type ProblemDependencies } from "./hook-problem.ts";
 import type { AnswerReceipt, EscalateAnswer, EscalateContext } from "./hook-types.ts";
@@ -33,7 +33,13 @@ export async function notifyPlugin(
   telling: Telling,
 ): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
-  const hook = findHook(plugin, "escalate", dependencies.clock.now());
+  const hook = await findHookBack(dependencies, telling);
+  if (hook === "closed")
+    return {
+      kind: "failed",
+      tries: 1,
+      message: "the question was closed before the plugin was loaded again",
+    };
   const answer = createAnswerTaker(dependencies, telling);
   const outcome =
     hook &&
@@ -57,6 +63,18 @@ export async function notifyPlugin(
   return { kind: "delivered", tries: 1 };
 }
 
+/** Finds the hook that is told, once it is there; "closed" where the question was closed meanwhile. */
+async function findHookBack(
+  { clock }: ProblemDependencies,
+  { plugin, notice }: Telling,
+): Promise<AskedHook | "closed" | undefined> {
+  const found = findHook(plugin, "escalate", clock.now());
+  if (found?.backByMs === undefined) return found;
+  const { signal, question } = notice;
+  const hook = await awaitHookBack(found, { clock, signal, deadlineAtMs: question.deadlineAtMs });
+  return (await notice.isOpen()) ? hook : "closed";
+}
+
 function readReturned(returned: unknown): Read<EscalateAnswer | undefined> {
   return returned === undefined ? { kind: "read", value: undefined } : readPeoplesAnswer(returned);
 }
@@ -70,7 +88,7 @@ function createAnswerTaker(
   return async (peoplesAnswer) => {
     answers += 1;
     if (answers > HOOK_LIMITS.answersMax) return { counted: false, because: "too_many" };
-    // An instance that has ended may still answer, as long as its plugin is there.
+    // An instance that has ended may still answer, as long as its plugin is there or being loaded again.
     const hook = findHook(plugin, "escalate", dependencies.clock.now());
     if (!hook) return { counted: false, because: "not_allowed" };
     if (peoplesAnswer.kind === "malformed") {

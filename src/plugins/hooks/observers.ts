@@ -3,6 +3,7 @@
  *
  * O1 Of one plugin one event at a time is under way, and at most `observedMax` wait; of more the newest are dropped and counted.
  * O2 An observer that is late is not waited for: the next event comes.
+ * O3 One whose plugin is being loaded again is told afterwards. The events that wait when it is gone count as dropped.
  */
 import { findHook, listHooks } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
@@ -13,14 +14,26 @@ import { runHook } from "./run-hook.ts";
 
 interface ObservedEvent {
   readonly event: CoordinationEvent;
-  /** How many were dropped right before it. */
-  readonly dropped: number;
+  /** How many were missed right before it. */
+  dropped: number;
 }
 
-interface Watching {
+interface ObserverQueue {
   readonly waiting: ObservedEvent[];
+  /** How many were missed since the newest of them. */
   dropped: number;
   telling: Promise<void> | undefined;
+}
+
+/** The events that wait for observers, by the ids of their plugins. */
+export type ObserverQueues = Map<string, ObserverQueue>;
+
+const KEY = Symbol.for("openclaw-coordination.observer-queues");
+type Holder = { [KEY]?: ObserverQueues };
+
+/** Returns the queues of this process, which outlive a reload of the coordination plugin. */
+export function accessObserverQueues(): ObserverQueues {
+  return ((globalThis as Holder)[KEY] ??= new Map());
 }
 
 /** All observers of a process. */
@@ -34,20 +47,19 @@ export interface Observers {
 const PER_TURN = 32;
 
 /** Creates the delivery of events to observers, each at its own speed. */
-export function createObservers(dependencies: ProblemDependencies): Observers {
-  const watching = new Map<string, Watching>();
+export function createObservers(dependencies: ProblemDependencies, queues: ObserverQueues): Observers {
   return {
     observe: (events) => {
       for (const { plugin } of listHooks("observe", dependencies.clock.now())) {
-        const pluginQueue = watching.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
-        watching.set(plugin, pluginQueue);
+        const pluginQueue = queues.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
+        queues.set(plugin, pluginQueue);
         for (const event of events) enqueue(dependencies, plugin, pluginQueue, event);
         pluginQueue.telling ??= tell(dependencies, plugin, pluginQueue);
       }
     },
     observed: async () => {
       for (;;) {
-        const open = [...watching.values()].flatMap(({ telling }) => telling ?? []);
+        const open = [...queues.values()].flatMap(({ telling }) => telling ?? []);
         if (open.length === 0) return;
         await Promise.all(open);
       }
@@ -58,7 +70,7 @@ export function createObservers(dependencies: ProblemDependencies): Observers {
 function enqueue(
   { logger }: ProblemDependencies,
   plugin: string,
-  pluginQueue: Watching,
+  pluginQueue: ObserverQueue,
   event: CoordinationEvent,
 ): void {
   if (pluginQueue.waiting.length < HOOK_LIMITS.observedMax) {
@@ -71,25 +83,41 @@ function enqueue(
   pluginQueue.dropped += 1;
 }
 
-async function tell(dependencies: ProblemDependencies, plugin: string, pluginQueue: Watching): Promise<void> {
+/** Counts an event that the observer was not told, and those that it missed before it. */
+function countMissed(pluginQueue: ObserverQueue, { dropped }: ObservedEvent): void {
+  const beforeNext = pluginQueue.waiting[0] ?? pluginQueue;
+  beforeNext.dropped += dropped + 1;
+}
+
+async function tell(
+  dependencies: ProblemDependencies,
+  plugin: string,
+  pluginQueue: ObserverQueue,
+): Promise<void> {
   try {
     for (let toldCount = 0; ; toldCount += 1) {
       if (toldCount % PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
       const next = pluginQueue.waiting.shift();
       if (!next) return;
-      const hook = findHook(plugin, "observe", dependencies.clock.now());
-      // Taken back: who is not there any more misses nothing.
-      if (!hook) pluginQueue.waiting.length = 0;
-      else
-        await runHook(dependencies, hook, {
-          createArguments: (context) => [
-            copyIsolated(next.event),
-            { ...context, dropped: next.dropped } satisfies ObserverContext,
-          ],
-          read: () => ({ kind: "read", value: undefined }),
-        });
+      if (!(await tellEvent(dependencies, plugin, next))) countMissed(pluginQueue, next);
     }
   } finally {
     pluginQueue.telling = undefined;
   }
+}
+
+/** Tells an observer of one event. Returns false where the observer is not there. */
+async function tellEvent(
+  dependencies: ProblemDependencies,
+  plugin: string,
+  { event, dropped }: ObservedEvent,
+): Promise<boolean> {
+  const hook = findHook(plugin, "observe", dependencies.clock.now());
+  const outcome =
+    hook &&
+    (await runHook(dependencies, hook, {
+      createArguments: (context) => [copyIsolated(event), { ...context, dropped } satisfies ObserverContext],
+      read: () => ({ kind: "read", value: undefined }),
+    }));
+  return outcome !== undefined && (outcome.kind === "answer" || outcome.problem.because !== "unavailable");
 }

@@ -23,7 +23,7 @@ export async function runHook<T>(
   run: HookRun<T>,
 ): Promise<HookOutcome<T> | undefined> {
   const { clock } = dependencies;
-  const now = await awaitHookBack(hook, clock);
+  const now = await awaitHookBack(hook, { clock, deadlineAtMs: run.deadlineAtMs, signal: run.signal });
   if (!now) return undefined;
   const createFailure = (
     because: HookProblem["because"],

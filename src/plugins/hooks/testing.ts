@@ -174,6 +174,7 @@ async function escalate(
     chatSession: question.ownerSession as ChannelNotice["chatSession"],
     notice: options.notice ?? 0,
     signal: new AbortController().signal,
+    isOpen: () => Promise.resolve(true),
   };
   const outcome = await host.notify(notice, pluginId, (answer) => {
     answers.push(answer);

@@ -43,6 +43,11 @@ const SPAWN_TOOL = "sessions_spawn";
 /** A call may wait for another one to end, and for a lease where the operator wants it; the host waits longer. */
 const CALL_BUDGET_MS = 12_000;
 
+/** After a ledger could not be opened at the start; twice as long after each further time. */
+const FIRST_RETRY_MS = 1_000;
+/** Each try blocks the gateway for as long as it waits for a file that another process has locked. */
+const RETRY_MS_MAX = 10_000;
+
 export interface HookHandlers extends WriteHandlers {
   beforeSpawn(
     event: HookEvent<"before_tool_call">,
@@ -148,17 +153,23 @@ async function startRuntime(
 ): Promise<void> {
   const next = await makeOrReport(api, make);
   const previous = await replaceRuntime(next);
-  await quietly("start", async (runtime) => {
-    try {
-      await runtime.coordinator();
-      runtime.health.succeeded();
-      void runtime.openwop?.start();
-    } catch (error) {
-      runtime.health.failed(error, 0);
-    }
-  });
+  await quietly("start", (runtime) => openFirst(runtime, FIRST_RETRY_MS));
   // A ledger on a server may answer late: the gateway goes on meanwhile.
   if (previous && previous.ledger.place !== next.ledger.place) void reportLeft(previous, next);
+}
+
+/** Opens the ledger for a gateway that starts, and again later where that fails: without it no plan and no deadline goes on. */
+async function openFirst(runtime: SharedRuntime, retryMs: number): Promise<void> {
+  try {
+    await runtime.coordinator();
+  } catch (error) {
+    if (runtime.closed || isStopError(error)) return;
+    runtime.health.failed(error, 0);
+    setTimeout(() => void openFirst(runtime, Math.min(retryMs * 2, RETRY_MS_MAX)), retryMs).unref();
+    return;
+  }
+  runtime.health.succeeded();
+  void runtime.openwop?.start();
 }
 
 async function reportLeft(previous: SharedRuntime, next: SharedRuntime): Promise<void> {
@@ -282,9 +293,13 @@ function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding 
   }
 }
 
+function isStopError(error: unknown): boolean {
+  return isCoordinationError(error) && error.code === "LEDGER_CLOSED";
+}
+
 /** Reports a failure; a stopped plugin is no news. */
 async function tell(api: OpenClawPluginApi, hook: string, error: unknown): Promise<void> {
-  if (isCoordinationError(error) && error.code === "LEDGER_CLOSED") return;
+  if (isStopError(error)) return;
   const failure = await reportFailure(api, error, 0);
   if (!failure) api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
 }

@@ -38,7 +38,7 @@ export interface OpenWopDependencies {
   readonly metrics?: MetricsSource;
   /** Other protocols over the same host. */
   readonly faces?: readonly ProtocolFace[];
-  /** Where a server of somebody else mounts the app, without a slash at its end. */
+  /** The path below which clients reach the app, without a slash at its end. */
   readonly pathPrefix?: string;
   readonly streamsMax?: number;
   /** Absent, or absent in it: the usual ones. */
@@ -89,7 +89,7 @@ export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
     app.on(route.method, formatRouterPath(route.path), serveRoute(route, dependencies));
   const methods = listMethodsByPath(served);
   app.notFound((context) => responseOf(refuseMisdirected(context, methods)));
-  app.onError((error) => responseOf(failureOf(error, "the router", logger)));
+  app.onError((error) => responseOf(failureOf(error, "the router", logger, "read")));
   return {
     fetch: app.fetch,
     request: app.request,

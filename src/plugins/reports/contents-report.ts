@@ -60,7 +60,7 @@ export async function readContents(reader: ReportedLedger): Promise<ContentsRepo
     runningUsage.tokens += summary.usage?.tokens ?? 0;
     runningUsage.costMicroUsd += summary.usage?.costMicroUsd ?? 0;
   }
-  const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
+  const { conflicts } = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
   const questions = await openQuestionsOf(reader);
   const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
   const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
@@ -70,7 +70,7 @@ export async function readContents(reader: ReportedLedger): Promise<ContentsRepo
     coordinations,
     running,
     openSteps,
-    openConflicts: open.length,
+    openConflicts: conflicts.length,
     mismatches,
     refusedCalls,
   };

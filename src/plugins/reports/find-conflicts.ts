@@ -21,29 +21,39 @@ interface ConflictQuery {
   readonly isOpen: boolean;
 }
 
-/** Coordinations that are looked into for the open ones. */
+interface NewestConflicts {
+  readonly conflicts: readonly FoundConflict[];
+  /** Coordinations whose logs are damaged: which conflicts they have, nobody can say. */
+  readonly unreadable: readonly CoordinationId[];
+}
+
+/** Coordinations that are looked into. */
 const HOLDERS_MAX = 10_000;
 
 /**
  * Newest first. Coordinations come with the one that had the newest conflict first, so one that adds none to the newest
- * ones is followed by none that does. A damaged log is passed over.
+ * ones is followed by none that does.
  */
 export async function findNewestConflicts(
   reader: ReportedLedger,
   { limit, isOpen }: ConflictQuery,
-): Promise<FoundConflict[]> {
-  const holders = await reader.holders(CONFLICTS_NAME, isOpen ? HOLDERS_MAX : limit);
+): Promise<NewestConflicts> {
+  const holders = await reader.holders(CONFLICTS_NAME, HOLDERS_MAX);
   const running = isOpen ? await selectRunning(reader, holders) : holders;
+  const unreadable: CoordinationId[] = [];
   let newest: FoundConflict[] = [];
   for (const runId of running) {
     const log = await readUnlessDamaged(() => readChangeLog(reader, runId));
-    if (!log) continue;
+    if (!log) {
+      unreadable.push(runId);
+      continue;
+    }
     const found = selectConflicts(log, { isOpen });
     newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
     const isAdded = newest.some(({ conflict }) => conflict.coordinationId === runId);
     if (newest.length === limit && !isAdded && !isOpen) break;
   }
-  return newest;
+  return { conflicts: newest, unreadable };
 }
 
 /** Selects the coordinations that still run, because every conflict is settled before its coordination ends (A3). */

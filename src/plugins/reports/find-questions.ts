@@ -7,6 +7,7 @@ import type { CoordinationId, SessionKey } from "../../agents/coordination/contr
 import {
   isOwnedBy,
   QUESTIONS_NAME,
+  type GatewayPlace,
   type OwnerPlace,
 } from "../../agents/coordination/contracts/coordination-summary.ts";
 import {
@@ -22,9 +23,9 @@ import type { ReportedLedger } from "./reported-ledger.ts";
 import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
-export interface QuestionReads extends Pick<ReportedLedger, "list" | "findUnproven" | "get" | "holders"> {
-  /** Whose sessions are meant, where several gateways share the ledger; absent: those of every gateway. */
-  readonly gateway?: string;
+/** Reads for the sessions of one gateway, where several share the ledger, or for those of every gateway. */
+export interface QuestionReads
+  extends Pick<ReportedLedger, "list" | "findUnproven" | "get" | "holders">, GatewayPlace {
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
@@ -123,12 +124,11 @@ type OwnerCheck = (opening: OwnerPlace) => Promise<boolean>;
 /** Returns what says whether a coordination is of the session that is asked for, or of a subagent that works for it. */
 function createOwnerCheck(reads: QuestionReads, { ownerSession }: QuestionQuery): OwnerCheck {
   if (ownerSession === undefined) return () => Promise.resolve(true);
-  const place = { session: ownerSession, gateway: reads.gateway };
   const checked = new Map<SessionKey, Promise<boolean>>();
   const isAround = async (session: SessionKey): Promise<boolean> =>
-    (await listOwnersAround(reads, session)).some((owner) => isOwnedBy(owner, place));
+    (await listOwnersAround(reads, session)).some((owner) => isOwnedBy(owner, ownerSession, reads));
   return async (opening) => {
-    if (isOwnedBy(opening, place)) return true;
+    if (isOwnedBy(opening, ownerSession, reads)) return true;
     const { ownerSession: session } = opening;
     const found = checked.get(session) ?? isAround(session);
     checked.set(session, found);

@@ -7,10 +7,11 @@ import type { ExportCursors, ExportHolder } from "../../agents/coordination/port
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
-import { waitFor } from "../../agents/coordination/std/wait-for.ts";
+import { waitFor, waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { Span } from "../../agents/coordination/telemetry/span.ts";
 import type { SpanSender } from "../../infra/otlp/otlp-sender.ts";
 import type { ExportedLedger, FollowedSpans } from "./followed-spans.ts";
+import { sendPage } from "./send-page.ts";
 
 export interface SpanExportDependencies {
   readonly ledger: () => Promise<ExportedLedger>;
@@ -35,13 +36,12 @@ const NAME = "otlp";
 const POLL_MS = 1_000;
 /** A process that is not heard of for so long has stopped, and another one exports. */
 const LEASE_MS = 10_000;
+/** The process that exports tells so often that it is there, also while it sends and while it waits for the collector. */
 const TELL_MS = 3_000;
 const BACKOFF_MS = [1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const;
 const ARRIVALS_MAX = 500;
 /** A request that takes longer is left alone: what it sent is sent again later. */
 const CLOSE_MS = 2_000;
-/** In one request. */
-const SPANS_MAX = 512;
 
 /** Spans that were projected, and are not sent yet. */
 interface Page {
@@ -59,10 +59,12 @@ interface Exporting {
   seen?: ExportHolder & { readonly atMs: number };
   page?: Page;
   failures: number;
+  /** Before then nothing is sent, by the steady clock, because the newest try failed. */
+  retryAtMs: number;
 }
 
 export function createSpanExport(dependencies: SpanExportDependencies): SpanExport {
-  const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0 };
+  const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0, retryAtMs: 0 };
   let cancelWait: (() => void) | undefined;
   let isClosed = false;
   let turn: Promise<void> = Promise.resolve();
@@ -83,8 +85,10 @@ export function createSpanExport(dependencies: SpanExportDependencies): SpanExpo
 }
 
 /** Gives the export back, where this process has it. Whoever is not told waits for a lease. */
-async function releaseExport({ dependencies, position }: Exporting): Promise<void> {
+async function releaseExport(exporting: Exporting): Promise<void> {
+  const { dependencies, position } = exporting;
   if (position === undefined) return;
+  delete exporting.position;
   try {
     const cursors = await dependencies.cursors();
     await cursors.release({ name: NAME, holder: dependencies.holder });
@@ -97,11 +101,11 @@ async function releaseExport({ dependencies, position }: Exporting): Promise<voi
 async function exportNext(exporting: Exporting): Promise<number> {
   try {
     if (!(await holdExport(exporting))) return LEASE_MS / 3;
-    const page = exporting.page ?? (await readPage(exporting));
+    const leftMs = exporting.retryAtMs - exporting.dependencies.steady.elapsedMs();
+    if (leftMs > 0) return Math.min(leftMs, TELL_MS);
+    const page = await tellDuring(exporting, sendNextPage(exporting));
     if (!page) return POLL_MS;
-    exporting.page = page;
-    await sendPage(exporting.dependencies, page.spans);
-    await advanceTo(exporting, page.reached);
+    if (!isExporting(exporting) || !(await advanceTo(exporting, page.reached))) return LEASE_MS / 3;
     delete exporting.page;
     noteCollector(exporting);
     return 0;
@@ -110,27 +114,55 @@ async function exportNext(exporting: Exporting): Promise<number> {
   }
 }
 
-/** True where this process exports. */
+/** Returns true where this process exports, and can tell so: nothing is sent whose export could not be noted. */
 async function holdExport(exporting: Exporting): Promise<boolean> {
   const { dependencies, position, toldAtMs } = exporting;
   if (position === undefined) return takeExport(exporting);
-  if (dependencies.steady.elapsedMs() - toldAtMs < TELL_MS) return true;
-  return advanceTo(exporting, position);
+  return dependencies.steady.elapsedMs() - toldAtMs < TELL_MS || advanceTo(exporting, position);
+}
+
+/** False once another process has taken the export over, or this one has given it back. */
+function isExporting({ position }: Exporting): boolean {
+  return position !== undefined;
+}
+
+/** Tells regularly that this process is there until the work is done, or another process has taken the export over. */
+async function tellDuring<Result>(exporting: Exporting, work: Promise<Result>): Promise<Result> {
+  const { clock } = exporting.dependencies;
+  const settled = Promise.allSettled([work]).then(() => true);
+  while (isExporting(exporting) && !(await waitWithin(clock, TELL_MS, settled, false)))
+    await tellOthers(exporting);
+  return work;
+}
+
+/** Tells that this process is there. One that cannot goes on with the work under way, and tells it again soon. */
+async function tellOthers(exporting: Exporting): Promise<void> {
+  const { dependencies, position } = exporting;
+  try {
+    if (position !== undefined) await advanceTo(exporting, position);
+  } catch (error) {
+    dependencies.logger.debug({ why: describeError(error) }, "the export of spans could not tell of itself");
+  }
 }
 
 /** Notes how far the export came, and that this process is there. False: another one has taken it over. */
 async function advanceTo(exporting: Exporting, position: number): Promise<boolean> {
   const { dependencies } = exporting;
+  const toldAtMs = dependencies.steady.elapsedMs();
+  // Where this fails, the next turn tells before it sends anything.
+  exporting.toldAtMs = -Infinity;
   const cursors = await dependencies.cursors();
-  exporting.toldAtMs = dependencies.steady.elapsedMs();
   const isOurs = await cursors.advance({ name: NAME, holder: dependencies.holder, position });
-  if (isOurs) exporting.position = position;
-  else {
-    // Whoever has it now may come further than the page that waits here.
-    delete exporting.position;
-    delete exporting.page;
+  // This process may have given it back meanwhile.
+  if (isOurs && isExporting(exporting)) {
+    exporting.position = position;
+    exporting.toldAtMs = toldAtMs;
+    return true;
   }
-  return isOurs;
+  delete exporting.position;
+  exporting.failures = 0;
+  exporting.retryAtMs = 0;
+  return false;
 }
 
 /** Takes the export where nobody has it, or who has it is silent. */
@@ -144,8 +176,11 @@ async function takeExport(exporting: Exporting): Promise<boolean> {
   exporting.toldAtMs = dependencies.steady.elapsedMs();
   const request = { name: NAME, holder: dependencies.holder, from, ...(silent && { silent }) };
   const position = await cursors.take(request);
-  if (position !== undefined) exporting.position = position;
-  return position !== undefined;
+  if (position === undefined) return false;
+  exporting.position = position;
+  // Whoever had it meanwhile may have come further than a page that was projected before.
+  delete exporting.page;
+  return true;
 }
 
 /** Returns who has the export where they have told nothing for a whole lease by the clock of this process. */
@@ -165,34 +200,27 @@ async function readPage({ dependencies, position = 0 }: Exporting): Promise<Page
   return { spans: await dependencies.spans.project(ledger, items), reached };
 }
 
-async function sendPage(dependencies: SpanExportDependencies, spans: readonly Span[]): Promise<void> {
-  for (let at = 0; at < spans.length; at += SPANS_MAX)
-    await sendSpans(dependencies, spans.slice(at, at + SPANS_MAX));
-}
-
-/** A request that the collector refuses is sent in halves, so that one span that it does not take does not hold up the others. */
-async function sendSpans(dependencies: SpanExportDependencies, spans: readonly Span[]): Promise<void> {
-  const sent = await dependencies.sender.send(spans);
-  if (sent.kind === "sent") return;
-  if (sent.kind === "unavailable") throw new Error(sent.why);
-  if (spans.length === 1) {
-    dependencies.logger.warn(
-      { why: sent.why, span: spans[0]?.name },
-      "the collector refused a span: it is left out",
-    );
-    return;
-  }
-  const half = Math.ceil(spans.length / 2);
-  await sendSpans(dependencies, spans.slice(0, half));
-  await sendSpans(dependencies, spans.slice(half));
+/** Returns the page, as far as it was sent; `undefined` where there is none. @throws Error where the collector did not take it */
+async function sendNextPage(exporting: Exporting): Promise<Page | undefined> {
+  const { sender, logger } = exporting.dependencies;
+  const page = exporting.page ?? (await readPage(exporting));
+  if (!page) return undefined;
+  exporting.page = page;
+  const dependencies = { sender, logger, isExporting: () => isExporting(exporting) };
+  const sent = await sendPage(dependencies, page.spans);
+  if (sent.kind === "sent" || !isExporting(exporting)) return page;
+  // Read again, the page may have newer spans in it: one that the collector takes shows that it refuses the others by themselves.
+  if (sent.kind === "refused") delete exporting.page;
+  throw new Error(sent.why);
 }
 
 function noteFailure(exporting: Exporting, why: string): number {
-  const { logger } = exporting.dependencies;
+  const { logger, steady } = exporting.dependencies;
   const waitMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
   if (exporting.failures === 0) logger.warn({ why }, "spans cannot be exported: they wait in the ledger");
   exporting.failures += 1;
-  return waitMs;
+  exporting.retryAtMs = steady.elapsedMs() + waitMs;
+  return exporting.position === undefined ? waitMs : Math.min(waitMs, TELL_MS);
 }
 
 function noteCollector(exporting: Exporting): void {

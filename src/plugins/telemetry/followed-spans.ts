@@ -1,10 +1,11 @@
 /** Owns: projecting what was appended to the ledger into spans, run by run, with what is remembered of runs that are met again. */
-import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { isLogDamage } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
 import type { Arrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
-import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
+import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
 import { createCoordinationSpans } from "../../agents/coordination/telemetry/project-coordination.ts";
 import { createWorkflowSpans } from "../../agents/coordination/telemetry/project-workflow.ts";
@@ -13,7 +14,7 @@ import type { HashText, Span, SpanPlace } from "../../agents/coordination/teleme
 import { giveWay } from "../../platform/give-way.ts";
 
 /** A ledger whose events are exported. */
-export type ExportedLedger = RunReader &
+export type ExportedLedger = Pick<LedgerStore, "read" | "findUnproven"> &
   Pick<LedgerQueries, "readArrivals" | "newestPosition"> & {
     readonly workflows: WorkflowStore;
   };
@@ -85,7 +86,7 @@ export function createFollowedSpans(
         try {
           if (!damaged.has(runId)) spans.push(...(await projectRun(ledger, stretch)));
         } catch (error) {
-          if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
+          if (!isLogDamage(error)) throw error;
           runs.delete(runId);
           noteDamage(runId);
         }
@@ -133,27 +134,30 @@ interface FoundRun {
   readonly read: FollowedRun["read"];
   readonly isCoordination: boolean;
   readonly first: AnyEvent;
+  /** Names the source of a fork of a workflow run. */
+  readonly origin: RunOrigin | undefined;
 }
 
-/** Finds a run, whichever kind it is; `undefined` where the ledger does not have it. */
+/** Finds a run, whichever kind it is and whatever a listing says of it; `undefined` where the ledger does not have it. */
 async function findRun(ledger: ExportedLedger, runId: string): Promise<FoundRun | undefined> {
   const id = runId as CoordinationId;
-  const isCoordination = (await ledger.entry(id)) !== undefined;
+  const isCoordination = (await ledger.findUnproven(id)) !== undefined;
   const store = isCoordination ? ledger : ledger.workflows;
   const read: FollowedRun["read"] = (range) => store.read(id, range);
   const [first] = await read({ from: 0, limit: 1 });
-  return first && { isCoordination, read, first };
+  const origin = isCoordination ? undefined : (await ledger.workflows.findUnproven(id))?.origin;
+  return first && { isCoordination, read, first, origin };
 }
 
-/** Begins the projection of a run, with the roots of the runs that its first event names. */
+/** Begins the projection of a run, with the roots of the runs that it names. */
 function beginRun(
-  { isCoordination, read, first }: FoundRun,
+  { isCoordination, read, first, origin }: FoundRun,
   hash: HashText,
   findRoot: FindRoot,
 ): FollowedRun {
   const projection = isCoordination
     ? createCoordinationSpans(hash, findRoot)
-    : createWorkflowSpans(hash, findRoot);
+    : createWorkflowSpans(hash, findRoot, origin);
   projection.take(first as never);
   return { read, projection: projection, next: 1 };
 }
@@ -164,9 +168,7 @@ async function followRun(
   hash: HashText,
 ): Promise<FollowedRun | undefined> {
   const found = await findRun(ledger, runId);
-  return (
-    found && beginRun(found, hash, await readRoots(ledger, listOrigins(found.first), { hash, depth: 0 }))
-  );
+  return found && beginRun(found, hash, await readRoots(ledger, listOrigins(found), { hash, depth: 0 }));
 }
 
 interface Around {
@@ -182,7 +184,7 @@ async function readRoots(
 ): Promise<FindRoot> {
   const roots = new Map<string, SpanPlace | undefined>();
   for (const runId of runIds) {
-    const found = await findRun(ledger, runId);
+    const found = await findSoundRun(ledger, runId);
     // The trace of a coordination stands in its own log, that of a run perhaps in the run around it.
     const around = found && depth < DEPTH_MAX ? listRunsAround(found.first) : [];
     const findRoot = await readRoots(ledger, around, { hash, depth: depth + 1 });
@@ -191,9 +193,20 @@ async function readRoots(
   return (runId) => roots.get(runId);
 }
 
+/** Returns `undefined` also for a run whose log is damaged: a run that came from it is exported without it. */
+async function findSoundRun(ledger: ExportedLedger, runId: string): Promise<FoundRun | undefined> {
+  try {
+    return await findRun(ledger, runId);
+  } catch (error) {
+    if (isLogDamage(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Lists the runs that a run came from: they are linked, or it is below them. */
-function listOrigins(first: AnyEvent): string[] {
-  if (first.type !== "coordination.created") return listRunsAround(first);
+function listOrigins({ first, origin: fork }: FoundRun): string[] {
+  if (first.type !== "coordination.created")
+    return [...listRunsAround(first), ...(fork ? [fork.sourceRunId] : [])];
   const { forkedFrom, parent, trace } = first.payload;
   const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
   return origins.filter((origin) => origin !== undefined);

@@ -33,19 +33,36 @@ export interface OwnerPlace {
   readonly gateway?: string | undefined;
 }
 
-/** True when a session owns a coordination: it has the owner's key, and is in the gateway that opened it. */
-export function isOwnedBy(opening: OwnerPlace, { session, gateway }: PlacedSession): boolean {
-  return opening.ownerSession === session && isOpenedIn(opening, gateway);
+/** Which gateway this process is, where several share the ledger. */
+export interface GatewayPlace {
+  /** Its name. Absent: this is the only gateway, or the sessions of all are meant. */
+  readonly gateway?: string | undefined;
+  /** The gateway whose own ledger this one was: what names no gateway was opened there. */
+  readonly movedFrom?: string | undefined;
 }
 
-/** True when a session has the owner's key, but is another one: in another gateway than the owner's. */
-export function isOwnerElsewhere(opening: OwnerPlace, { session, gateway }: PlacedSession): boolean {
-  return opening.ownerSession === session && !isOpenedIn(opening, gateway);
+/** True when a session of this gateway owns a coordination: it has the owner's key, and this gateway opened it. */
+export function isOwnedBy(opening: OwnerPlace, session: SessionKey, here: GatewayPlace): boolean {
+  return opening.ownerSession === session && isOpenedIn(opening, here);
+}
+
+/** True when a session of this gateway has the owner's key, but is another one: the owner is in another gateway. */
+export function isOwnerElsewhere(opening: OwnerPlace, session: SessionKey, here: GatewayPlace): boolean {
+  return opening.ownerSession === session && !isOpenedIn(opening, here);
 }
 
 /** True unless another gateway opened the coordination. */
-export function isOpenedIn(opening: OwnerPlace, gateway: string | undefined): boolean {
-  return gateway === undefined || opening.gateway === undefined || opening.gateway === gateway;
+export function isOpenedIn(opening: OwnerPlace, here: GatewayPlace): boolean {
+  return nameGatewayAway(opening, here) === undefined;
+}
+
+/** Returns the name of the gateway that opened the coordination, where it is another one than this. */
+export function nameGatewayAway(
+  opening: Pick<OwnerPlace, "gateway">,
+  { gateway, movedFrom }: GatewayPlace,
+): string | undefined {
+  const home = opening.gateway ?? movedFrom;
+  return gateway === undefined || home === gateway ? undefined : home;
 }
 
 /** A name under which a coordination, or one step of it, can be found. The newest holder of a name wins. */

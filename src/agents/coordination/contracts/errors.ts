@@ -84,6 +84,12 @@ export const ERROR_CODES = {
     summary: "the ledger was closed while the call was under way",
     advice: "The gateway is stopping or reloading; the next start reconciles what was open.",
   },
+  GATEWAY_REPLACED: {
+    recovery: "restart",
+    summary: "another process drives coordinations as this gateway now",
+    advice:
+      "Restart the gateway once the other process is stopped, or give one of the two a `gateway.id` of its own.",
+  },
   EVENT_UNREADABLE: {
     recovery: "upgrade-plugin",
     summary: "a stored event has an unknown type or does not match its schema",

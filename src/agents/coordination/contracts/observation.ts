@@ -23,6 +23,8 @@ export interface ChildEnding {
   readonly message?: string;
   /** The last words of the child, cut to `BOUNDS.replyCharsMax`. */
   readonly reply?: string;
+  /** The end of its last words, where `reply` was cut. */
+  readonly replyEnd?: string;
   /** Usage of the attempt, as far as the runner knows. */
   readonly usage?: Usage;
   /** It failed because the provider of its model refused the last call. */

@@ -21,6 +21,7 @@ export type WorktreeAttempt = z.infer<typeof worktreeAttemptSchema>;
 export const worktreeNoteSchema = z.object({
   repository: z.string().min(1),
   attempt: worktreeAttemptSchema,
+  filters: z.string().optional(),
 });
 
 /** The schema of an absolute path. */
@@ -56,7 +57,7 @@ export const mergeObstacleSchema = z.enum([
   "both_changed",
   /** Another step holds it. */
   "held",
-  /** It is no plain file, or its place is taken by something else. */
+  /** It is no plain file or only a pointer of Git LFS, or its place is taken by something else. */
   "not_a_file",
   /** Somebody changed it while it was being merged. */
   "changed_meanwhile",

@@ -87,7 +87,7 @@ export type Unrecorded = ReadonlyMap<AgentId, UsageTotals>;
 
 /** Finds the bound that stops a session: of the whole coordination first, then of its agent. */
 export function findReachedBudget(
-  state: OpenCoordination,
+  state: KnownCoordination,
   wish: Wish,
   unrecorded: Unrecorded = new Map(),
 ): BudgetReached | undefined {
@@ -106,7 +106,7 @@ export function findReachedBudget(
 }
 
 function sumAgent(
-  { bill }: OpenCoordination,
+  { bill }: KnownCoordination,
   agentId: AgentId,
   unrecorded: Unrecorded,
 ): Pick<Used, "totals" | "spawns"> {
@@ -143,7 +143,7 @@ function findLimit(
 }
 
 /** Counts the spawns between a session and the owner. */
-function countLevels({ steps }: OpenCoordination, stepId: StepId): number {
+function countLevels({ steps }: KnownCoordination, stepId: StepId): number {
   let levels = 0;
   for (let step = steps.get(stepId); step; levels += 1) {
     const { parentStepId } = step.spec;

@@ -17,6 +17,19 @@ export function readStatedConfidence(text: string): StatedConfidence {
   return line.endsWith("}") && start.startsWith("{") ? readConfidenceFromJson(start) : {};
 }
 
+/**
+ * Reads the confidence that an agent states at the end of an answer of which only the `beginning` and the `end` are known.
+ * One that may be stated in an object which is not known as a whole counts as unreadable.
+ */
+export function readConfidenceOfCut(beginning: string, end: string): StatedConfidence {
+  const firstBreak = end.indexOf("\n");
+  const stated = firstBreak === -1 ? {} : readStatedConfidence(end.slice(firstBreak + 1));
+  if (Object.keys(stated).length > 0) return stated;
+  const isObjectBegun = cutBeforeFence(beginning).trimStart().startsWith("{");
+  const isNamed = end.includes(KEY) || (isObjectBegun && beginning.includes(KEY));
+  return isNamed ? { confidenceUnreadable: true } : {};
+}
+
 /** Reads a confidence: a number from 0 to 1, and nothing else. */
 export function parseConfidence(value: unknown): StatedConfidence {
   const isShare = typeof value === "number" && value >= 0 && value <= 1;

@@ -1,12 +1,12 @@
 /**
- * Owns: whether an `outputSchema` can be used as a JSON Schema (draft 2020-12, and `definitions` of older ones). Unknown keywords
- * are annotations. Does not own: validating outputs with it (`infra/json-schema`, which takes what passes here), or what it
- * says of a path (`declares.ts`).
+ * Owns: whether an `outputSchema`, or another schema that an author writes, can be used as a JSON Schema (draft 2020-12, and
+ * `definitions` of older ones). Unknown keywords are annotations. Does not own: validating outputs with it (`infra/json-schema`,
+ * which takes what passes here), or what it says of a path (`declares.ts`).
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import { orderNodes } from "./order-nodes.ts";
 import { readPattern } from "./pattern-syntax.ts";
-import { quoteName, type ProblemList } from "./plan-problem.ts";
+import { createProblemList, quoteName, type ProblemList } from "./plan-problem.ts";
 import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -109,6 +109,17 @@ export function checkOutputSchema(schema: object, path: readonly Segment[], prob
     report([], `a schema has at most ${BOUNDS.outputSchemaSchemasMax} schemas in it; make it smaller`);
   checkPatterns(nodes, report);
   checkReferences(nodes, report);
+}
+
+/** Lists why values cannot be held against a schema outside of a plan; none where the schema is absent or null. */
+export function listSchemaProblems(schema: unknown, place: string): string[] {
+  if (schema === undefined || schema === null) return [];
+  if (!isFields(schema)) return [`${place} is not a usable JSON Schema: it must be an object`];
+  const found = createProblemList();
+  checkOutputSchema(schema, [], found);
+  return found.problems.map(
+    ({ path, message }) => `${place} is not a usable JSON Schema: ${path}: ${message}`,
+  );
 }
 
 function describeWrongSchema(at: readonly Segment[]): string {

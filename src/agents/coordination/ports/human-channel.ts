@@ -36,6 +36,8 @@ export interface ChannelNotice {
   /** 0 for the first, counted over all channels. */
   readonly notice: number;
   readonly signal: AbortSignal;
+  /** Tells a channel that would try again whether the question still waits for an answer. Never rejects. */
+  readonly isOpen: () => Promise<boolean>;
 }
 
 /** How delivering a notice ended. */

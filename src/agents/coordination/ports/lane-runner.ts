@@ -36,16 +36,29 @@ export interface LaneMetrics {
   readonly waitedMs: { readonly total: number; readonly max: number };
 }
 
+/** A question to the host, or telling it to stop a child. */
+export type HostAct = "question" | "stop";
+
 /** Limits how much work on each lane runs at once in this process. It holds no truth (style rule 19). */
 export interface LaneRunner {
   /** Runs `work` when the lane has room for it and settles as it does; `full` when too much waits already. */
   run<T>(request: LaneRequest, work: (slot: LaneSlot) => Promise<T>): Promise<LaneResult<T>>;
-  /** How many requests would be queued now. It is 0 from a full queue on until half of it is free again. */
+  /**
+   * How many requests would be queued now. It is 0 from a full queue on until half of it is free again. Requests whose
+   * provider refuses calls do not count.
+   */
   room(lane: Lane): number;
-  /** Calls `listener` whenever a lane without room has room again. Returns the end of it. */
+  /**
+   * Calls `listener` whenever a lane without room has room again, and whenever a provider begins or ceases to refuse
+   * calls. Returns the end of it.
+   */
   onRoom(listener: (lane: Lane) => void): () => void;
-  /** A short act, such as asking the host or cancelling a run, that must not wait behind steps. */
-  operate<T>(work: () => Promise<T>): Promise<T>;
+  /** Returns the agents whose provider refuses calls: their requests would only wait. */
+  heldBackAgents(): ReadonlySet<AgentId>;
+  /** Lets requests begin whatever their provider says. For a stop, which has ended their work before it begins. */
+  stopHoldingBack(): void;
+  /** Runs a short act that must not wait behind steps, and behind no act of another kind. */
+  operate<T>(kind: HostAct, work: () => Promise<T>): Promise<T>;
   metrics(): Readonly<Record<Lane, LaneMetrics>>;
   /** Resolves when no work is waiting or under way. */
   idle(): Promise<void>;

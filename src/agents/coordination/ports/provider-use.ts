@@ -10,9 +10,11 @@ export interface ProviderCall {
 /** Says whether one more step of an agent may begin, as far as the provider of its model takes calls. */
 export interface StepAdmission {
   canBeginStep(agentId: AgentId): boolean;
+  /** Returns the agents whose steps may not begin now. */
+  heldBackAgents(): ReadonlySet<AgentId>;
   /** Grows whenever `canBeginStep` may answer differently than before. */
   version(): number;
-  /** Calls `listener` whenever a step that could not begin may be able to. Returns the end of it. */
+  /** Calls `listener` whenever steps that could not begin may be able to, or the other way round. Returns the end of it. */
   onChange(listener: () => void): () => void;
 }
 

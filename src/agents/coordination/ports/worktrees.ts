@@ -48,7 +48,10 @@ export type WorktreeCompared =
   | { readonly kind: "compared"; readonly changes: readonly WorktreeChange[] }
   /** There is more than is merged by a host, or something that it must not look into. */
   | { readonly kind: "too_much"; readonly message: string }
-  | { readonly kind: "failed"; readonly message: string };
+  /** Git failed. The files that the attempt left are still there. */
+  | { readonly kind: "failed"; readonly message: string }
+  /** The folder of the worktree is not there any more. */
+  | { readonly kind: "absent"; readonly message: string };
 
 /** The texts of one file. */
 export interface WorktreeTexts {

@@ -11,7 +11,7 @@ import {
   type EpochMs,
   type SessionKey,
 } from "../contracts/ids.ts";
-import { isOwnerElsewhere } from "../contracts/coordination-summary.ts";
+import { isOwnerElsewhere, type GatewayPlace } from "../contracts/coordination-summary.ts";
 import type { ContentsReader } from "../ports/content-store.ts";
 import type { LedgerQueries } from "../ports/ledger-queries.ts";
 import type { CoordinationView, StepView } from "./log/coordination-view.ts";
@@ -24,9 +24,8 @@ export interface ChildOfSession {
   readonly step: StepView;
 }
 
-export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, ContentsReader {
-  /** Whose sessions are meant, where several gateways share the ledger. */
-  readonly gateway?: string;
+/** Reads for the sessions of one gateway, where several share the ledger. */
+export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, ContentsReader, GatewayPlace {
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
 
@@ -55,7 +54,7 @@ export async function listChildren(
 
 /** Finds the newest coordinations that a session owns or takes part in, without those of such a session of another gateway. */
 async function findRunsOfSession(
-  reads: Pick<ChildrenReads, "findRuns" | "gateway">,
+  reads: Pick<ChildrenReads, "findRuns" | keyof GatewayPlace>,
   session: SessionKey,
 ): Promise<readonly CoordinationId[]> {
   const runIds: CoordinationId[] = [];
@@ -63,7 +62,7 @@ async function findRunsOfSession(
   for await (const { runId, summary } of listFoundRuns(reads, { filter: { session } })) {
     looked += 1;
     // A child's key is its own in every gateway, also where the coordination was opened in another one.
-    if (!isOwnerElsewhere(summary, { session, gateway: reads.gateway })) runIds.push(runId);
+    if (!isOwnerElsewhere(summary, session, reads)) runIds.push(runId);
     if (runIds.length === RUNS_MAX || looked === LOOKED_MAX) break;
   }
   return runIds;

@@ -12,7 +12,6 @@ import {
   type SessionKey,
 } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import type { Coordination } from "../ledger/state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
@@ -172,8 +171,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const withheld = dependencies.withheld ?? createOwnTexts(dependencies);
   const plans = createPlanSource(dependencies);
   const forks = createForkSources(dependencies);
-  const watched = watchRuns(runs, (state) => dispatcher.watch(state));
-  const arbiter = createArbiter({ ...dependencies, plans, runs: watched });
+  const arbiter = createArbiter({ ...dependencies, plans, runs });
   const dispatcher: Dispatcher = createDispatcher({
     ...dependencies,
     runs,
@@ -194,8 +192,8 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const life = new AbortController();
   const opening = createTurnsByName();
   const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, opening, life };
-  const { watch, giveBack } = dispatcher;
-  const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, watch, giveBack };
+  const { lookAt, giveBack } = dispatcher;
+  const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, lookAt, giveBack };
   const requested = { ...planning, usage, opening, newCoordinationId: dependencies.newCoordinationId };
   return {
     ...createSpawnRequests(createSpawnRequestDependencies(core)),
@@ -278,18 +276,6 @@ function createSharedWork({ runs, dispatcher, logger }: Core): SharedWork {
 async function readView(runs: RunLog, id: CoordinationId): Promise<CoordinationView | undefined> {
   const state = await runs.state(id);
   return state.kind === "unopened" ? undefined : viewCoordination(state);
-}
-
-/** A question to people is due later, and nothing else may happen until then. */
-function watchRuns(runs: RunLog, watch: (state: Coordination) => void): RunLog {
-  return {
-    ...runs,
-    submit: async (...request) => {
-      const submitted = await runs.submit(...request);
-      watch(submitted.state);
-      return submitted;
-    },
-  };
 }
 
 /** Tells what was appended to those who listen beside the parts of the coordinator. */

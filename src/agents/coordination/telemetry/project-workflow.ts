@@ -2,6 +2,7 @@
  * Owns: the spans of a workflow run, projected from its log: the run as the root, each attempt of a node, each call of a tool by an
  * agent, and each question to people. Inputs, outputs and prompts are not in them.
  */
+import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
 import { createProjection, type FindRoot, type SpanProjection, type Takes } from "./projection.ts";
 import {
@@ -31,21 +32,79 @@ interface Projected {
 
 type Event<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { readonly type: T }>;
 
+/** Creates the projection of a workflow run. `origin`: of a fork. */
 export function createWorkflowSpans(
   hash: HashText,
   findRoot: FindRoot = () => undefined,
+  origin?: RunOrigin,
 ): SpanProjection<WorkflowEvent> {
-  return createProjection(
-    (event: WorkflowEvent) =>
-      event.type === "run.started" ? beginProjection(event, hash, findRoot) : undefined,
+  const place = { hash, findRoot, origin };
+  const projection = createProjection(
+    (event: WorkflowEvent) => (event.type === "run.started" ? beginProjection(event, place) : undefined),
     TAKES,
   );
+  return origin ? skipCopies(projection, origin) : projection;
+}
+
+/**
+ * Leaves out the work that a fork copied from its source, which is in the spans of the source. Spans that are open where the
+ * copies end begin there, and so does the root.
+ */
+function skipCopies(
+  projection: SpanProjection<WorkflowEvent>,
+  origin: RunOrigin,
+): SpanProjection<WorkflowEvent> {
+  let beganMs: number | undefined;
+  let newest: { readonly timestamp: string; readonly spans: Span[] } = { timestamp: "", spans: [] };
+  const takeCopy = (event: WorkflowEvent): void => {
+    if (event.type === "provider.usage") return;
+    if (newest.timestamp !== event.timestamp) newest = { timestamp: event.timestamp, spans: [] };
+    newest.spans.push(...projection.take(event));
+  };
+  return {
+    root: () => projection.root(),
+    take: (event) => {
+      const isFirst = beganMs === undefined;
+      if (isFirst && isCopied(event, origin)) {
+        takeCopy(event);
+        return [];
+      }
+      const earliestMs = (beganMs ??= Date.parse(event.timestamp));
+      // The fork stopped its nodes in that moment, because it could not go on.
+      const stopped =
+        isFirst && ENDS.has(event.type) && newest.timestamp === event.timestamp ? newest.spans : [];
+      return [...stopped, ...projection.take(event)].map((span) => beginAtEarliest(span, earliestMs));
+    },
+  };
+}
+
+const ENDS: ReadonlySet<WorkflowEvent["type"]> = new Set(["run.completed", "run.failed", "run.cancelled"]);
+
+/**
+ * Returns true for an event of the source. A fork that differs from its source, or cannot read it any more, ends below `until` with
+ * events of its own; the end of the source is the last of its events.
+ */
+function isCopied(event: WorkflowEvent, { until, sourceRunId }: RunOrigin): boolean {
+  if (event.sequence >= until) return false;
+  if (ENDS.has(event.type)) return event.sequence === until - 1;
+  if (event.type !== "replay.diverged" && event.type !== "replay.divergedAtRefusal") return true;
+  return event.payload.sourceRunId !== sourceRunId;
+}
+
+function beginAtEarliest(span: Span, atMs: number): Span {
+  return { ...span, startMs: Math.max(span.startMs, atMs), endMs: Math.max(span.endMs, atMs) };
 }
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/u;
 
+interface Placing {
+  readonly hash: HashText;
+  readonly findRoot: FindRoot;
+  readonly origin: RunOrigin | undefined;
+}
+
 /** A run that another run of this host started is below it; others are where the caller's trace says. */
-function findPlace(event: Event<"run.started">, hash: HashText, findRoot: FindRoot): SpanPlace | undefined {
+function findPlace(event: Event<"run.started">, { hash, findRoot }: Placing): SpanPlace | undefined {
   const { parent, traceparent = "" } = event.payload;
   const around = parent && parent.wellKnownUrl === undefined ? findRoot(parent.runId) : undefined;
   if (around) return around;
@@ -54,16 +113,19 @@ function findPlace(event: Event<"run.started">, hash: HashText, findRoot: FindRo
   return spanId === undefined ? undefined : { traceId: chooseTraceId(event.runId, trace, hash), spanId };
 }
 
-function beginProjection(event: Event<"run.started">, hash: HashText, findRoot: FindRoot): Projected {
+/** A fork is on the trace that its source was started on, as its calls are, and links the source's root in place of a parent. */
+function beginProjection(event: Event<"run.started">, placing: Placing): Projected {
   const { runId, payload, timestamp } = event;
-  const place = findPlace(event, hash, findRoot);
+  const { hash, findRoot, origin } = placing;
+  const place = findPlace(event, placing);
+  const source = origin && findRoot(origin.sourceRunId);
   return {
     runId,
     hash,
     root: beginSpan({
       traceId: place?.traceId ?? chooseTraceId(runId, undefined, hash),
       spanId: nameSpan(runId, "root", hash),
-      ...(place && { parentSpanId: place.spanId }),
+      ...(place && !origin && { parentSpanId: place.spanId }),
       name: `invoke_agent ${payload.workflowId}`,
       startMs: Date.parse(timestamp),
       attributes: {
@@ -73,7 +135,9 @@ function beginProjection(event: Event<"run.started">, hash: HashText, findRoot: 
         "coordination.run_id": runId,
         "coordination.transport": payload.transport,
         "coordination.tenant": payload.owner.tenant,
+        ...(origin && { "coordination.forked_from": origin.sourceRunId }),
       },
+      ...(source && { links: [source] }),
     }),
     nodes: new Map(),
     calls: new Map(),
@@ -145,7 +209,7 @@ const TAKES: Takes<WorkflowEvent, Projected> = {
     endOf(nodes, nodeId, { atMs, outcome: "retried", error: lastError?.code ?? "retried" }),
   "provider.usage": (projected, { payload, nodeId }) => {
     const node = nodeId === undefined ? undefined : projected.nodes.get(nodeId);
-    if (node) node.attributes = { ...node.attributes, ...describeModelUsage(payload) };
+    if (node) node.attributes = { ...node.attributes, ...describeModelUsage(payload, node.attributes) };
     return [];
   },
   "agent.toolCalled": (projected, { payload: { agentId, toolName, callId }, nodeId, sequence }, startMs) => {
@@ -182,12 +246,22 @@ const TAKES: Takes<WorkflowEvent, Projected> = {
   "run.cancelled": (projected, _, atMs) => endRun(projected, { atMs, outcome: "cancelled" }),
 };
 
-function describeModelUsage(payload: Readonly<Record<string, unknown>>): SpanAttributes {
+/** A node may call models several times: its span has the sum of their tokens, and the newest model. */
+function describeModelUsage(
+  payload: Readonly<Record<string, unknown>>,
+  before: SpanAttributes,
+): SpanAttributes {
   const { provider, model, inputTokens, outputTokens } = payload;
   return {
     ...(typeof provider === "string" && { "gen_ai.provider.name": provider }),
     ...(typeof model === "string" && { "gen_ai.response.model": model }),
-    ...(typeof inputTokens === "number" && { "gen_ai.usage.input_tokens": inputTokens }),
-    ...(typeof outputTokens === "number" && { "gen_ai.usage.output_tokens": outputTokens }),
+    ...addTokens(before, "gen_ai.usage.input_tokens", inputTokens),
+    ...addTokens(before, "gen_ai.usage.output_tokens", outputTokens),
   };
+}
+
+function addTokens(before: SpanAttributes, name: string, tokens: unknown): SpanAttributes {
+  if (typeof tokens !== "number") return {};
+  const earlier = before[name];
+  return { [name]: tokens + (typeof earlier === "number" ? earlier : 0) };
 }

@@ -22,6 +22,8 @@ export interface CopyProgress {
 export interface CopyOptions {
   readonly source: CopySource;
   readonly target: CopyTarget;
+  /** As `findMovedFrom` returns it. */
+  readonly movedFrom: string | undefined;
   readonly onProgress: (progress: CopyProgress) => void;
 }
 
@@ -40,13 +42,13 @@ export interface LedgerCopy {
 
 /** @throws CoordinationError `INPUT_INVALID` for a target that is not for this copy, `LEDGER_BUSY` where the source was written to */
 export async function copyLedger(options: CopyOptions): Promise<LedgerCopy> {
-  const { source, target } = options;
+  const { source, target, movedFrom } = options;
   const { mark, before } = await beginCopy(options);
   const comparison = await copyUntilEqual(options, mark);
   const headsSha256 = await hashHeads(source);
   if ((await hashHeads(target)) !== headsSha256) throw createDifferingError(options, ["run"]);
   if (await source.hasChanged()) throw createChangedError(options);
-  await target.finish(await source.counts());
+  await target.finish(await source.counts(), movedFrom);
   const digests = [...comparison.digests];
   return {
     isResumed: before !== undefined,

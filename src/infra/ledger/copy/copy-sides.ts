@@ -26,6 +26,8 @@ export interface CopiedCounts {
 /** All that is read of it is of one moment. */
 export interface CopySource extends CopySide {
   counts(): Promise<CopiedCounts>;
+  /** Returns the gateway whose own ledger this one was copied from, where it is known. */
+  readMovedFrom(): Promise<string | undefined>;
   /** True where something was written to the ledger since that moment. */
   hasChanged(): Promise<boolean>;
 }
@@ -51,8 +53,8 @@ export interface CopyTarget extends CopySide {
   /** Returns the key of the last row; `undefined` of an empty table. */
   lastKey(table: CopiedTable): Promise<CopiedRow | undefined>;
   writeRows(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
-  /** Sets the counts, completes what follows from the rows, and removes the mark. */
-  finish(counts: CopiedCounts): Promise<void>;
+  /** Sets the counts and whose ledger it was, completes what follows from the rows, and removes the mark. */
+  finish(counts: CopiedCounts, movedFrom: string | undefined): Promise<void>;
 }
 
 /** Returns the key of a row. */

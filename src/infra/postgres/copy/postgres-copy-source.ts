@@ -4,6 +4,7 @@ import type { CopiedCounts, CopySource } from "../../ledger/copy/copy-sides.ts";
 import type { ConnectOptions, PostgresDatabase, SendQuery, WriterConnection } from "../database/connect.ts";
 import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
+import { readMovedFrom } from "../database/read-log-rows.ts";
 import { toLedgerError } from "../database/postgres-errors.ts";
 import { createRowReader, stampTables } from "./postgres-row-reader.ts";
 
@@ -37,6 +38,7 @@ function createSource(database: PostgresDatabase, query: SendQuery, before: stri
     place: database.name,
     readRows: createRowReader(withErrors),
     counts: () => readCounts(database.name, withErrors),
+    readMovedFrom: () => readMovedFrom(withErrors),
     hasChanged: async () => (await stampOutside(database)) !== before,
   };
 }

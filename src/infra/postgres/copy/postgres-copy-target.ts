@@ -59,10 +59,10 @@ function createTarget(database: PostgresDatabase): CopyTarget {
         await lockMark(place, send);
         await withoutTriggers(send, [table.name], () => insertRows(send, table, rows));
       }),
-    finish: (counts) =>
+    finish: (counts, movedFrom) =>
       change(async (send) => {
         await lockMark(place, send);
-        await finishCopy(send, counts);
+        await finishCopy(send, counts, movedFrom);
       }),
   };
 }
@@ -192,13 +192,17 @@ async function withoutTriggers(
   for (const name of tables) await send(`alter table ${name} enable trigger user`);
 }
 
-async function finishCopy(send: SendQuery, { events, runs, claimToken }: CopiedCounts): Promise<void> {
+async function finishCopy(
+  send: SendQuery,
+  { events, runs, claimToken }: CopiedCounts,
+  movedFrom: string | undefined,
+): Promise<void> {
   await send(COMMIT_TO_DISK);
-  await send("update ledger_count set events = @events, runs = @runs, claim_token = @claimToken", {
-    events,
-    runs,
-    claimToken,
-  });
+  await send(
+    `update ledger_count
+     set events = @events, runs = @runs, claim_token = @claimToken, moved_from = @movedFrom`,
+    { events, runs, claimToken, movedFrom: movedFrom ?? null },
+  );
   for (const { name, key, isNumbered } of COPIED_TABLES) {
     // The next number is behind the highest one.
     if (isNumbered)

@@ -1,5 +1,7 @@
 /** Owns: beginning a transaction behind the lock of the ledger, and how long others may be held up by it. */
 import { BEGIN_WRITING, type SendQuery } from "./connect.ts";
+import { checkRelease } from "../../ledger/migrations.ts";
+import { loadMigrations } from "./migrate-schema.ts";
 
 /** Numbers the newest event, run and claim that were ever made. */
 export interface LedgerCount {
@@ -16,7 +18,8 @@ export interface LockOptions {
 
 /**
  * Begins a transaction and locks the ledger until its end. All is sent at once, and before whatever is sent next; the lock is a
- * statement of its own, so that what is read behind it sees what was committed before.
+ * statement of its own, so that what is read behind it sees what was committed before. The count is refused with `LEDGER_TOO_NEW`
+ * where a newer release has migrated the ledger since it was opened.
  */
 export function lockLedger(
   query: SendQuery,
@@ -28,8 +31,16 @@ export function lockLedger(
       busyTimeoutMs: String(busyTimeoutMs),
       statementTimeout: statementTimeout ?? null,
     }),
-    query<LedgerCount>("select events, runs, claim_token from ledger_count where only_row = 1 for update"),
+    lockCount(query),
   ];
+}
+
+async function lockCount(query: SendQuery): Promise<LedgerCount[]> {
+  const counts = await query<LedgerCount & { readonly newest_migration: number }>(
+    "select events, runs, claim_token, newest_migration from ledger_count where only_row = 1 for update",
+  );
+  checkRelease("the ledger", counts[0]?.newest_migration ?? 0, loadMigrations());
+  return counts;
 }
 
 /** For this transaction only. */

@@ -26,7 +26,7 @@ interface AppliedMigration {
 
 /**
  * Brings the schema to the newest version. When several processes begin at once, one migrates and the others find it done.
- * @throws CoordinationError `LEDGER_TOO_NEW`, `LEDGER_CORRUPT` and what the server answers
+ * @throws CoordinationError `LEDGER_TOO_NEW`, `LEDGER_CORRUPT`, `LEDGER_UNAVAILABLE` and what the server answers
  */
 export async function migrate(database: PostgresDatabase): Promise<void> {
   const applied = await readApplied(database.query);
@@ -62,6 +62,8 @@ async function connectWriter(database: PostgresDatabase): ReturnType<PostgresDat
 async function applyMigrations(name: string, query: SendQuery): Promise<void> {
   const applied = (await readApplied(query)) ?? (await prepare(name, query));
   checkSchema(name, applied);
+  // Writes that are under way come first, and those that wait for this find the new number (`lockLedger`).
+  if (applied.length > 0) await query("select only_row from ledger_count where only_row = 1 for update");
   for (const { number, name: title, sql, sha256 } of loadMigrations().slice(applied.length)) {
     await query(sql);
     await query("insert into migration (number, name, sha256) values (@number, @title, @sha256)", {
@@ -70,6 +72,7 @@ async function applyMigrations(name: string, query: SendQuery): Promise<void> {
       sha256,
     });
   }
+  await query("update ledger_count set newest_migration = @newest", { newest: loadMigrations().length });
 }
 
 /** Returns the migrations that were applied; `undefined` where there is no ledger. */
@@ -89,21 +92,58 @@ export function checkSchema(name: string, applied: readonly AppliedMigration[]):
   checkApplied(name, applied, loadMigrations().slice(0, applied.length));
 }
 
-async function prepare(name: string, query: SendQuery): Promise<readonly AppliedMigration[]> {
-  const [schema] = await query<{ schema: string | null; tables: number }>(
-    `select current_schema()::text as schema, (
-       select count(*)::integer from pg_tables where schemaname = current_schema()
-     ) as tables`,
+/** Checks that no newer release has migrated the ledger since it was opened. @throws CoordinationError `LEDGER_TOO_NEW` */
+export async function checkNewest(name: string, query: SendQuery): Promise<void> {
+  const [count] = await query<{ newest_migration: number }>(
+    "select newest_migration from ledger_count where only_row = 1",
   );
-  if (schema?.schema === null || schema === undefined)
-    throw new CoordinationError("LEDGER_NOT_FOUND", `${name} has no schema for the ledger; create it first`);
-  if (schema.tables > 0)
-    throw new CoordinationError(
-      "LEDGER_CORRUPT",
-      `${name} has tables of another program in the schema ${schema.schema}; give the ledger a database or a schema of its own`,
-    );
+  checkRelease(name, count?.newest_migration ?? 0, loadMigrations());
+}
+
+async function prepare(name: string, query: SendQuery): Promise<readonly AppliedMigration[]> {
+  await checkIsFree(name, query);
   await query(
     "create table migration (number integer primary key, name text not null, sha256 text not null)",
   );
   return [];
+}
+
+interface SchemaFacts {
+  /** `null` where the search path has none that the user may use. */
+  readonly schema: string | null;
+  readonly mayCreate: boolean | null;
+  readonly hasLedger: boolean;
+  readonly hasTables: boolean;
+}
+
+/**
+ * Checks that a ledger can be made where none is, or was a moment ago. @throws CoordinationError `LEDGER_UNAVAILABLE` without a
+ * schema in which the user may create tables, and `LEDGER_CORRUPT` for one of another program
+ */
+export async function checkIsFree(name: string, query: SendQuery): Promise<void> {
+  const [facts] = await query<SchemaFacts>(
+    `with found as (select tablename from pg_tables where schemaname = current_schema())
+     select current_schema()::text as schema,
+       has_schema_privilege(current_schema(), 'create') as "mayCreate",
+       exists (select 1 from found where tablename = 'migration') as "hasLedger",
+       exists (select 1 from found) as "hasTables"`,
+  );
+  // Another process has made it meanwhile.
+  if (facts?.hasLedger) return;
+  const schema = facts?.schema;
+  if (typeof schema !== "string")
+    throw new CoordinationError(
+      "LEDGER_UNAVAILABLE",
+      `${name} has no schema that this user may use; create one first, or give the user of the URL one`,
+    );
+  if (facts?.hasTables)
+    throw new CoordinationError(
+      "LEDGER_CORRUPT",
+      `${name} has tables of another program in the schema ${schema}; give the ledger a database or a schema of its own`,
+    );
+  if (!facts?.mayCreate)
+    throw new CoordinationError(
+      "LEDGER_UNAVAILABLE",
+      `${name} has no ledger, and this user may not create tables in the schema ${schema}; give the user of the URL the schema of the ledger`,
+    );
 }

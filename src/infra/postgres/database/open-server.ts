@@ -2,7 +2,7 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { COPY_MARK, createHalfCopyError } from "../../ledger/half-copy.ts";
 import { connect, type ConnectOptions, type PostgresDatabase } from "./connect.ts";
-import { checkSchema, migrate, readApplied } from "./migrate-schema.ts";
+import { checkIsFree, checkSchema, migrate, readApplied } from "./migrate-schema.ts";
 
 export interface OpenOptions extends ConnectOptions {
   /** `read` never creates or changes anything. */
@@ -32,7 +32,10 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
 
 async function checkLedger(database: PostgresDatabase): Promise<void> {
   const applied = await readApplied(database.query);
-  if (!applied) throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${database.name}`);
+  if (!applied) {
+    await checkIsFree(database.name, database.query);
+    throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${database.name}`);
+  }
   checkSchema(database.name, applied);
 }
 

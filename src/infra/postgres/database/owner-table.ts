@@ -5,6 +5,7 @@
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../../agents/coordination/ports/run-owners.ts";
 import type { OpenLedger } from "./commit-queue.ts";
+import { checkNewest } from "./migrate-schema.ts";
 import { createNotOwner, listOwners, NOBODY, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 
@@ -21,12 +22,16 @@ interface OwnedRow {
 }
 
 export function createRunOwners(
-  { database: { query }, guarded, written }: OpenLedger,
+  { database: { name, query }, guarded, written }: OpenLedger,
   kind: RunKind,
 ): RunOwners {
   return {
     beat: async ({ id, process = null }) => {
-      await written((write) => write(BEAT, { id, process }));
+      await written(async (write) => {
+        // Whoever can append no more because of a newer release leaves its runs to others.
+        await checkNewest(name, query);
+        await write(BEAT, { id, process });
+      });
     },
     beats: () =>
       guarded(async () => {
@@ -61,23 +66,23 @@ export function createRunOwners(
         return rows.map(ownedRunOf);
       }),
     ownersOf: (runIds) =>
-      guarded(async () =>
-        listOwners(
-          await query<OwnerRow & { readonly run_id: string }>(
-            `select run_id, owner_id, owner_token
-             from run
-             where run_id = any (@runIds::text[]) and kind = '${kind}'
-             order by run_id`,
-            { runIds },
-          ),
-        ),
-      ),
+      guarded(async () => listOwners(await query<OwnerOfRun>(formatOwnersOf(kind), { runIds }))),
     collectArrivals: (id, limit) =>
       written(async (write) => {
         const rows = await write<{ run_id: string; length: number }>(formatCollect(kind), { id, limit });
         return rows.map(({ run_id, length }) => ({ runId: run_id as CoordinationId, length }));
       }),
   };
+}
+
+type OwnerOfRun = OwnerRow & { readonly run_id: string };
+
+function formatOwnersOf(kind: RunKind): string {
+  return `
+    select run_id, owner_id, owner_token
+    from run
+    where run_id = any (@runIds::text[]) and kind = '${kind}'
+    order by run_id`;
 }
 
 export function formatList(kind: RunKind): string {

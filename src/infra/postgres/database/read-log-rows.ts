@@ -102,3 +102,11 @@ export async function countRuns(query: SendQuery): Promise<RunCounts> {
   const countOf = (kind: RunKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;
   return { coordinations: countOf("coordination"), workflowRuns: countOf("workflow") };
 }
+
+/** Returns the gateway whose own ledger this one was; `undefined` in an older schema, too, which has no column for it. */
+export async function readMovedFrom(query: SendQuery): Promise<string | undefined> {
+  const [row] = await query<{ moved_from: string | null }>(
+    "select to_jsonb(ledger_count) ->> 'moved_from' as moved_from from ledger_count order by only_row",
+  );
+  return row?.moved_from ?? undefined;
+}

@@ -52,6 +52,7 @@ function createSource(
           claimToken: readClaimToken(path, reading),
         })),
       ),
+    readMovedFrom: () => Promise.resolve(undefined),
     hasChanged: () => Promise.resolve(withLedgerErrors(path, () => readDataVersion(watching) !== before)),
   };
 }

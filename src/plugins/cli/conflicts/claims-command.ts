@@ -1,6 +1,7 @@
 /** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
 import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
@@ -69,11 +70,13 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
   });
 }
 
-/** Names what holds each claim: the id that `cancel` takes, then the name where there is one. */
+/** Names what holds each claim: the id that `cancel` takes, then the name where there is one that can be read. */
 async function stepTexts(reader: LedgerReader, listed: readonly ClaimReport[]): Promise<string[]> {
   const names = new Map<CoordinationId, Names>();
-  for (const id of new Set(listed.map(({ coordinationId }) => coordinationId)))
-    names.set(id, (await readChangeLog(reader, id)).names);
+  for (const id of new Set(listed.map(({ coordinationId }) => coordinationId))) {
+    const log = await readUnlessDamaged(() => readChangeLog(reader, id));
+    if (log) names.set(id, log.names);
+  }
   return listed.map(({ coordinationId, stepId }) => {
     const name = nameParty(names.get(coordinationId) ?? new Map(), { stepId });
     const isNamed = stepId !== OWNER_STEP_ID && name !== (stepId as string);

@@ -11,7 +11,7 @@ import {
   type FoundConflict,
 } from "../../reports/find-conflicts.ts";
 import { measureUniqueChars } from "../ledger/list-command.ts";
-import { withLedger } from "../ledger/open-ledger.ts";
+import { warnOfUnreadable, withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
@@ -61,7 +61,9 @@ async function showConflicts(
   const isOpen = options.open === true;
   await withLedger(host, options, async (reader) => {
     if (id === undefined) {
-      await tellAll(host, options, await findNewestConflicts(reader, { limit, isOpen }));
+      const { conflicts, unreadable } = await findNewestConflicts(reader, { limit, isOpen });
+      await warnOfUnreadable(host, "conflicts", unreadable);
+      await tellAll(host, options, conflicts);
       return;
     }
     const named = await findNamed(reader, id);

@@ -2,6 +2,7 @@
 import { describeResource } from "./resource-text.ts";
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
@@ -69,6 +70,6 @@ async function release(host: CliHost, text: string, options: ReleaseOptions): Pr
   await writeLines(host, [
     `released claim ${token} of step ${print(stepId)} on ${print(describeResource(String(resource)))}`,
     EFFECT,
-    `See ${host.program} show ${print(coordinationId)}`,
+    `See ${host.program} show ${print(formatShellArguments(String(coordinationId)))}`,
   ]);
 }

@@ -13,7 +13,7 @@ import {
 } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
-import { readPackFile, readPackJson } from "./pack-files.ts";
+import { readPackFile, readPackSchema } from "./pack-files.ts";
 import { loadPlanFile } from "./plan-file.ts";
 
 const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
@@ -159,10 +159,10 @@ async function install({ folder, needs, ...pack }: Pack, manifest: AgentManifest
     systemPrompt: prompt,
     manifest: { ...manifest, ...(required.length > 0 && { requiresCapabilities: required }) },
     ...(taskSchemaRef !== undefined && {
-      taskSchema: await readPackJson({ ...at, key: "handoff.taskSchemaRef" }, taskSchemaRef),
+      taskSchema: await readPackSchema({ ...at, key: "handoff.taskSchemaRef" }, taskSchemaRef),
     }),
     ...(returnSchemaRef !== undefined && {
-      returnSchema: await readPackJson({ ...at, key: "handoff.returnSchemaRef" }, returnSchemaRef),
+      returnSchema: await readPackSchema({ ...at, key: "handoff.returnSchemaRef" }, returnSchemaRef),
     }),
   };
 }

@@ -6,6 +6,7 @@ import { realpath } from "node:fs/promises";
 import { isAbsolute, join, sep } from "node:path";
 import { AGENT_BOUNDS } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { listSchemaProblems } from "../../../agents/coordination/plan/output-schema.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
 
@@ -34,8 +35,8 @@ export async function readPackFile(place: PackPlace, ref: string): Promise<strin
   return text;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
-export async function readPackJson(place: PackPlace, ref: string): Promise<Record<string, unknown>> {
+/** Reads a JSON Schema that values can be held against. @throws CoordinationError `INPUT_INVALID` */
+export async function readPackSchema(place: PackPlace, ref: string): Promise<Record<string, unknown>> {
   const text = await readPackFile(place, ref);
   let value: unknown;
   try {
@@ -45,6 +46,8 @@ export async function readPackJson(place: PackPlace, ref: string): Promise<Recor
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw createInputError(place, ref, "is no JSON Schema: it must be an object");
+  const problems = listSchemaProblems(value, placeOf(place, ref));
+  if (problems.length > 0) throw new CoordinationError("INPUT_INVALID", problems.join("; "));
   return value as Record<string, unknown>;
 }
 
@@ -73,8 +76,12 @@ function pathOf(place: PackPlace, ref: string): string {
   return path;
 }
 
-function describeProblem({ agentId, key }: PackPlace, ref: string, fault: string): string {
-  return `agent ${agentId}: ${key}: ${ref.slice(0, 200)} ${fault}`;
+function describeProblem(place: PackPlace, ref: string, fault: string): string {
+  return `${placeOf(place, ref)} ${fault}`;
+}
+
+function placeOf({ agentId, key }: PackPlace, ref: string): string {
+  return `agent ${agentId}: ${key}: ${ref.slice(0, 200)}`;
 }
 
 function createInputError(place: PackPlace, ref: string, fault: string): CoordinationError {

@@ -1,6 +1,9 @@
 /** Owns: `ledger copy`. Does not own: proving either ledger (`verify-command.ts`). */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { gatewayNameSchema } from "../../../agents/coordination/contracts/ids.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
-import type { CopyProgress, LedgerCopy } from "../../copy-ledger-between.ts";
+import { quoteShellWord } from "../../../agents/coordination/std/shell-arguments.ts";
+import type { CopyPlaces, CopyProgress, LedgerCopy } from "../../copy-ledger-between.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine, type ProgressLine } from "../terminal/progress-line.ts";
@@ -15,7 +18,7 @@ import {
 import { formatLedger } from "./open-ledger.ts";
 
 export const COPY_EXAMPLES = [
-  "ledger copy ledger.sqlite postgres://coordination@db.example/coordination",
+  "ledger copy ledger.sqlite postgres://coordination@db.example/coordination --gateway office",
   "ledger copy postgres://coordination@db.example/coordination ledger.sqlite --json",
 ];
 
@@ -27,8 +30,14 @@ export function addCopy(group: CommandGroup, host: CliHost): void {
       "the file or postgres:// to copy; it is only read, and nothing may write to it meanwhile",
     )
     .argument("<to>", "the file or postgres:// that the copy goes to; empty, or a copy of FROM to go on with")
-    .action((from: string, to: string, options: JsonOption) =>
-      runCommand(host, options, () => copy(host, { from, to }, options)),
+    .option(
+      "--gateway <id>",
+      "the gateway.id of the gateway whose ledger FROM is, to a server: its coordinations stay its own there",
+    )
+    .action((from: string, to: string, options: CopyOptions) =>
+      runCommand(host, options, () =>
+        copy(host, { from, to, gateway: parseGateway(options.gateway) }, options),
+      ),
     );
   withExamples(command, host, [
     ...COPY_EXAMPLES,
@@ -36,18 +45,31 @@ export function addCopy(group: CommandGroup, host: CliHost): void {
   ]);
 }
 
+interface CopyOptions extends JsonOption {
+  readonly gateway?: string;
+}
+
 interface Places {
   readonly from: string;
   readonly to: string;
 }
 
-async function copy(host: CliHost, places: Places, { json }: JsonOption): Promise<void> {
+/** @throws CoordinationError `INPUT_INVALID` */
+function parseGateway(text: string | undefined): string | undefined {
+  if (text === undefined || gatewayNameSchema.safeParse(text).success) return text;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    "--gateway: a gateway.id is letters, digits, dots, dashes and underscores",
+  );
+}
+
+async function copy(host: CliHost, places: CopyPlaces, { json }: JsonOption): Promise<void> {
   const { copyLedgerBetween } = await import("../../copy-ledger-between.ts");
   const from = await formatLedger(places.from);
   const to = await formatLedger(places.to);
   const startedAtMs = host.now();
   const progress = createProgress(host, startedAtMs);
-  const made = await copyLedgerBetween(places, progress.show).finally(() => progress.clear());
+  const made = await progress.clearAfter(copyLedgerBetween(places, progress.show));
   const seconds = (host.now() - startedAtMs) / 1_000;
   if (json) {
     const { tables, rows, bytes, isResumed: resumed, grownBy, headsSha256 } = made;
@@ -75,7 +97,7 @@ function describeCopy(
     `${from} is copied to ${to} (${extent}, ${seconds.toFixed(1)} s).`,
     ...grown,
     `All rows are equal, and so are the heads of all runs (sha256 ${headsSha256}).`,
-    `Prove the copy with \`${program} verify --ledger ${to}\`.`,
+    `Prove the copy with \`${program} verify --ledger ${quoteShellWord(to)}\`.`,
   ];
 }
 
@@ -84,7 +106,7 @@ const LINE_EVERY_MS = 5_000;
 
 interface Progress {
   readonly show: (progress: CopyProgress) => void;
-  readonly clear: ProgressLine["clear"];
+  readonly clearAfter: ProgressLine["clearAfter"];
 }
 
 function createProgress(host: CliHost, startedAtMs: number): Progress {
@@ -98,7 +120,7 @@ function createProgress(host: CliHost, startedAtMs: number): Progress {
       shownAtMs = now;
       void host.stderr.write(`${describeProgress(progress)}\n`);
     },
-    clear: line.clear,
+    clearAfter: line.clearAfter,
   };
 }
 

@@ -78,7 +78,8 @@ async function showEvents(host: CliHost, id: string | undefined, options: Events
     const pages = limitEvents(keepMatching(found, query), query.limit);
     if (options.follow) await (options.json ? writeJsonLines(host, pages) : writeTable(host, pages));
     else if (options.json) await writeArray(host, pages);
-    else if (!(await writeTable(host, pages))) await host.stdout.write(describeNothing(options));
+    else if (!(await writeTable(host, pages)))
+      await host.stdout.write(describeNothing(options, host.stdout.terminal));
   });
 }
 
@@ -105,8 +106,8 @@ async function choosePages(
   return readLogs(reader, runs, query);
 }
 
-function describeNothing(options: EventsOptions): string {
-  return hasQuery(options) ? `no events match ${describeQuery(options)}\n` : "no events\n";
+function describeNothing(options: EventsOptions, terminal: Terminal): string {
+  return hasQuery(options) ? `no events match ${describeQuery(options, terminal)}\n` : "no events\n";
 }
 
 function queryOf({ type, from, limit }: EventsOptions): Query {

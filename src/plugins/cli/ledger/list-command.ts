@@ -82,7 +82,7 @@ async function list(host: CliHost, options: ListOptions): Promise<void> {
     const entries = await entriesOf(findEntries(reader, { options, filter, choice }), choice, limit);
     const listed = await readReports(reader, entries);
     if (options.json) await writeJson(host, listed);
-    else if (listed.length === 0) await host.stdout.write(describeNothing(options));
+    else if (listed.length === 0) await host.stdout.write(describeNothing(options, host.stdout.terminal));
     else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
   });
 }
@@ -94,8 +94,10 @@ async function readReports(reader: LedgerReader, entries: readonly RunEntry[]): 
   return addDrivers(reader, listed);
 }
 
-function describeNothing(options: ListOptions): string {
-  return hasQuery(options) ? `no coordinations match ${describeQuery(options)}\n` : "no coordinations\n";
+function describeNothing(options: ListOptions, terminal: Terminal): string {
+  return hasQuery(options)
+    ? `no coordinations match ${describeQuery(options, terminal)}\n`
+    : "no coordinations\n";
 }
 
 interface Choice {

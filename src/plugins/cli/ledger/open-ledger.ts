@@ -1,6 +1,8 @@
-/** Owns: which ledger a command reads. */
+/** Owns: which ledger a command reads, and saying that a part of it cannot be read. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
@@ -83,4 +85,15 @@ export async function withLedger<T>(
   } finally {
     await reader.close();
   }
+}
+
+/** Warns that a list lacks what damaged logs hold. `subject`: what is listed, such as `questions`. */
+export async function warnOfUnreadable(
+  { stderr, program }: CliHost,
+  subject: string,
+  unreadable: readonly CoordinationId[],
+): Promise<void> {
+  if (unreadable.length === 0) return;
+  const damaged = formatCount(unreadable.length, "damaged coordination");
+  await stderr.write(`The ${subject} of ${damaged} cannot be read: run \`${program} verify\`.\n`);
 }

@@ -8,8 +8,9 @@ import {
   type SessionKey,
 } from "../../../agents/coordination/contracts/ids.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import type { CommandGroup } from "../terminal/cli-host.ts";
+import type { CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { resolveId } from "../../reports/find-coordination.ts";
 
 type Command = ReturnType<CommandGroup["command"]>;
@@ -58,11 +59,12 @@ export function hasQuery(options: QueryOptions): boolean {
 }
 
 /** Says what was asked for, as it was typed. */
-export function describeQuery(options: QueryOptions): string {
-  return NAMES.flatMap((name) => {
+export function describeQuery(options: QueryOptions, { unicode }: Terminal): string {
+  const words = NAMES.flatMap((name) => {
     const value = options[name];
     return value === undefined ? [] : [`--${name === "childSession" ? "child-session" : name} ${value}`];
-  }).join(" ");
+  });
+  return formatPrintable(words.join(" "), unicode);
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */

@@ -8,6 +8,7 @@ import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
 import { loadPolicyFile } from "../files/policy-file.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments, quoteShellWord } from "../../../agents/coordination/std/shell-arguments.ts";
 import { placeIn, writeJson } from "../terminal/run-command.ts";
 
 export interface PlanForkOptions extends WaitOptions {
@@ -54,7 +55,7 @@ async function ask(
     return await askAboutPlan(host, { method: "coordination.plan.fork", params, options });
   } catch (error) {
     if (!isCoordinationError(error) || !forkId || !error.message.includes(MAY_BE_DONE)) throw error;
-    const again = `ask again with --as ${forkId}: then it is not run twice`;
+    const again = `ask again with --as ${quoteShellWord(forkId)}: then it is not run twice`;
     throw new CoordinationError(error.code, `${error.message}; ${again}`, { cause: error });
   }
 }
@@ -110,7 +111,9 @@ function renderHead({ program, stdout }: CliHost, forked: Forked): string {
     `${outcome} ${preview ? "a fork" : `${id}, a fork`} of ${source} from ${forkedFrom.sequence}`,
     `  kept   ${formatCount(carried.length, "result")}${describeNames(carried)}`,
     `  anew   ${formatCount(anew.length, "step")}${describeNames(anew)}`,
-    preview ? "Nothing was done: leave out --dry-run to run it" : `See ${program} timeline ${id}`,
+    preview
+      ? "Nothing was done: leave out --dry-run to run it"
+      : `See ${program} timeline ${formatPrintable(formatShellArguments(forked.coordinationId), unicode)}`,
   ];
   return `${lines.join("\n")}\n`;
 }

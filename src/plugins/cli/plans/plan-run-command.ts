@@ -7,6 +7,7 @@ import { tellProblems } from "./plan-problems.ts";
 import { waitFor, waitLimit, withWait, type WaitOptions } from "./plan-wait.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { runCommand, withExamples, withJson, writeJson } from "../terminal/run-command.ts";
 
 export function addPlanRun(plan: CommandGroup, host: CliHost): void {
@@ -54,7 +55,9 @@ async function submit(host: CliHost, plan: unknown, options: WaitOptions): Promi
 }
 
 function renderAccepted({ program, stdout }: CliHost, { coordinationId, steps, replay }: Accepted): string {
-  const id = formatPrintable(coordinationId, stdout.terminal.unicode);
+  const { unicode } = stdout.terminal;
+  const id = formatPrintable(coordinationId, unicode);
+  const typedId = formatPrintable(formatShellArguments(coordinationId), unicode);
   const outcome = replay ? "submitted before, not run twice:" : "running";
-  return `${outcome} ${id}, ${formatCount(steps, "step")}\nSee ${program} timeline ${id}, or ${program} plan run with --wait\n`;
+  return `${outcome} ${id}, ${formatCount(steps, "step")}\nSee ${program} timeline ${typedId}, or ${program} plan run with --wait\n`;
 }

@@ -9,6 +9,7 @@ import {
   coordinationStatusSchema,
   type CoordinationStatusReport,
 } from "../../openclaw/plans/coordination-status.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { renderEnding, renderProgress } from "./progress-lines.ts";
@@ -89,7 +90,7 @@ function exitCodeOf(end: End): number {
 function renderEnd({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
   const { terminal } = stdout;
   if (end.kind === "ended") return renderEnding(end.report, { terminal, program });
-  const id = formatPrintable(coordinationId, terminal.unicode);
+  const id = formatPrintable(formatShellArguments(coordinationId), terminal.unicode);
   const why = end.kind === "timeout" ? "The time to wait is over" : "Interrupted";
   return [
     `${why}; the plan goes on. See ${program} timeline ${id}, or end it with ${program} plan cancel ${id}`,

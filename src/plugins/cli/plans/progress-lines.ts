@@ -5,38 +5,50 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 
 /** So many steps in one situation are named. */
 const NAMED_MAX = 4;
 const ENDINGS_MAX = 20;
+
+interface Situation {
+  readonly label: string;
+  readonly statuses: readonly string[];
+  readonly describe: (step: StepReport) => string;
+}
+
+const SITUATIONS: readonly Situation[] = [
+  { label: "running", statuses: ["running", "dispatched"], describe: describeRunning },
+  { label: "next try", statuses: ["backoff"], describe: describeNextTry },
+  { label: "waits for people", statuses: ["blocked"], describe: ({ stepId }) => stepId },
+  { label: "result held", statuses: ["held"], describe: ({ stepId }) => stepId },
+];
 
 /**
  * Renders progress like `3 of 5 steps ended; running: draft, check; next try: fetch (2 of 3 at 10:00:05Z)`, without
  * colour.
  */
 export function renderProgress(report: CoordinationStatusReport, { columns, unicode }: Terminal): string {
-  const { counts, steps, delivery } = report;
+  const { counts, delivery, openQuestions = 0 } = report;
   const parts = [
     `${counts.ended} of ${formatCount(counts.total, "step")} ended`,
-    ...describeNames("running", selectSteps(steps, ["running", "dispatched"]).map(describeRunning)),
-    ...describeNames("next try", selectSteps(steps, ["backoff"]).map(describeNextTry)),
-    ...describeNames(
-      "waits for people",
-      selectSteps(steps, ["blocked"]).map(({ stepId }) => stepId),
-    ),
+    ...(openQuestions > 0 ? [formatCount(openQuestions, "open question")] : []),
+    ...SITUATIONS.flatMap((situation) => describeSteps(report, situation)),
     ...(delivery === undefined ? [] : ["telling the owner"]),
   ];
   return shorten(formatPrintable(parts.join("; "), unicode), columns - 1, unicode);
 }
 
-function selectSteps(steps: readonly StepReport[], statuses: readonly string[]): StepReport[] {
-  return steps.filter(({ status }) => statuses.includes(status));
-}
-
-function describeNames(label: string, names: readonly string[]): string[] {
-  if (names.length === 0) return [];
-  const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : "";
-  return [`${label}: ${names.slice(0, NAMED_MAX).join(", ")}${more}`];
+/** Names the first steps in a situation and counts the others: a report leaves steps out where there are many. */
+function describeSteps(
+  { steps, counts }: CoordinationStatusReport,
+  { label, statuses, describe }: Situation,
+): string[] {
+  const total = statuses.reduce((sum, status) => sum + (counts.byStatus[status] ?? 0), 0);
+  const shown = steps.filter(({ status }) => statuses.includes(status)).slice(0, NAMED_MAX);
+  const left = total - shown.length;
+  if (shown.length === 0) return left > 0 ? [`${label}: ${formatCount(left, "step")}`] : [];
+  return [`${label}: ${shown.map(describe).join(", ")}${left > 0 ? ` and ${left} more` : ""}`];
 }
 
 /** Describes a step at work like `draft (attempt 2, 40%, checking the links)`. */
@@ -70,12 +82,14 @@ export function renderEnding(
   const gaveUp = formatUnmetCriteria(successCriteria);
   const unmet = gaveUp === "" ? "" : `; ${print(gaveUp)}`;
   const tone = status === "success" ? "good" : status === "partial" ? "warning" : "bad";
-  const unfinished = steps.filter((step) => step.status !== "completed");
+  const unfinished = steps.filter((step) => step.status !== "completed").slice(0, ENDINGS_MAX);
+  const left =
+    Object.values(counts.byStatus).reduce((sum, count) => sum + count, 0) - completed - unfinished.length;
   return [
     `${paint.tone(tone, print(status))}  ${completed} of ${formatCount(counts.total, "step")} completed${kept}${unmet}${deliveryText}`,
-    ...unfinished.slice(0, ENDINGS_MAX).map((step) => `    ${print(fateOf(step))}`),
-    ...(unfinished.length > ENDINGS_MAX ? [`    and ${unfinished.length - ENDINGS_MAX} more`] : []),
-    `See ${program} show ${print(coordinationId)}`,
+    ...unfinished.map((step) => `    ${print(fateOf(step))}`),
+    ...(left > 0 ? [`    and ${left} more`] : []),
+    `See ${program} show ${print(formatShellArguments(coordinationId))}`,
   ];
 }
 

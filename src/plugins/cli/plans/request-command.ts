@@ -1,4 +1,5 @@
 /** Owns: commands that ask something of one coordination or one of its steps. */
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
 import { askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
@@ -50,11 +51,8 @@ async function ask(
     return;
   }
   const target = step === undefined ? coordinationId : `step ${step} of ${coordinationId}`;
-  const sentence = formatPrintable(
-    `${replay === true ? again : sentenceDone} ${target}`,
-    host.stdout.terminal.unicode,
-  );
-  await host.stdout.write(
-    `${sentence}\nSee ${host.program} show ${formatPrintable(coordinationId, host.stdout.terminal.unicode)}\n`,
-  );
+  const print = (text: string): string => formatPrintable(text, host.stdout.terminal.unicode);
+  const sentence = print(`${replay === true ? again : sentenceDone} ${target}`);
+  const typedId = print(formatShellArguments(coordinationId));
+  await host.stdout.write(`${sentence}\nSee ${host.program} show ${typedId}\n`);
 }

@@ -6,6 +6,7 @@ import {
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
+import { cellsOf, fit, formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   withExamples,
@@ -54,9 +55,10 @@ function renderChanges(host: CliHost, changes: readonly ChangedSetting[]): strin
   const { unicode } = terminal;
   const paint = paintFor(terminal);
   const arrow = unicode ? "→" : "->";
-  const width = Math.max(...changes.map(({ path }) => path.length));
+  const print = (text: string): string => formatPrintable(text, unicode);
+  const width = Math.max(...changes.map(({ path }) => cellsOf(print(path))));
   return changes.map(({ path, from, to, change }) => {
     const values = `${formatSetting(from, unicode)} ${arrow} ${paint.tone("strong", formatSetting(to, unicode))}`;
-    return `  ${path.padEnd(width)}  ${paint.tone(TONES[change], change.padEnd(8))}  ${values}`;
+    return `  ${fit(print(path), width, unicode)}  ${paint.tone(TONES[change], change.padEnd(8))}  ${values}`;
   });
 }

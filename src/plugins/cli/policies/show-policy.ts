@@ -4,7 +4,7 @@ import { isLocked, type PolicyPack } from "../../../agents/coordination/policies
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { formatPrintable } from "../terminal/printable.ts";
+import { cellsOf, fit, formatPrintable } from "../terminal/printable.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
 import { describeChain, formatSetting, PACK, describePack } from "./policy-text.ts";
 
@@ -53,12 +53,12 @@ function listLines(pack: PolicyPack, isAll: boolean): SettingLine[] {
 function renderPack(host: CliHost, pack: PolicyPack, lines: readonly SettingLine[]): string {
   const { terminal } = host.stdout;
   const paint = paintFor(terminal);
-  const width = Math.max(0, ...lines.map(({ path }) => path.length));
-  const described =
-    pack.description === undefined ? [] : [formatPrintable(pack.description, terminal.unicode)];
+  const print = (text: string): string => formatPrintable(text, terminal.unicode);
+  const width = Math.max(0, ...lines.map(({ path }) => cellsOf(print(path))));
+  const described = pack.description === undefined ? [] : [print(pack.description)];
   const settings = lines.map(({ path, value, from, locked }) => {
     const lock = locked ? "  locked" : "";
-    return `  ${path.padEnd(width)}  ${paint.tone("strong", formatSetting(value, terminal.unicode))}  ${paint.tone("faint", `${from}${lock}`)}`;
+    return `  ${fit(print(path), width, terminal.unicode)}  ${paint.tone("strong", formatSetting(value, terminal.unicode))}  ${paint.tone("faint", `${from}${lock}`)}`;
   });
   return `${[describeChain(pack, host), ...described, "", ...settings].join("\n")}\n`;
 }

@@ -128,19 +128,20 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
   const { pack, leftOut, coordinations, decisions, changed, unreadable } = tested;
   const points = changed.reduce((sum, coordination) => sum + coordination.points.length, 0);
   const extent = `${formatCount(coordinations, "coordination")}, ${formatCount(decisions, "decision")}`;
-  const query = describeQuery(options);
+  const { terminal } = host.stdout;
+  const query = describeQuery(options, terminal);
   return [
     `${describeChain(pack, host)}, on ${extent}${query === "" ? "" : ` (${query})`}:`,
     points === 0
       ? "The same would have been decided."
       : `${formatCount(points, "decision")} of ${formatCount(changed.length, "coordination")} would have been others:`,
-    ...listChanges(changed, host.stdout.terminal),
+    ...listChanges(changed, terminal),
     ...(points > SHOWN_MAX ? ["", `and ${points - SHOWN_MAX} more; --json has them all`] : []),
     "",
     `Not tested, because the log does not hold what they decide on: ${leftOut.join(", ") || "nothing"}.`,
     ...(unreadable.length > 0
       ? [
-          `Left out, because their logs are damaged or \`replay\` says that they differ: ${unreadable.join(", ")}.`,
+          `Left out, because their logs are damaged or \`replay\` says that they differ: ${formatPrintable(unreadable.join(", "), terminal.unicode)}.`,
         ]
       : []),
   ];

@@ -2,6 +2,7 @@
 import { TUNABLE } from "../../../agents/coordination/contracts/config/written-settings.ts";
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { listSettings } from "../../../agents/coordination/policies/list-settings.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import {
   checkChanges,
   describePolicyRule,
@@ -70,7 +71,10 @@ async function usePack(host: CliHost, name: string, options: PolicyOptions): Pro
     plan: (config) => checkChanges(config, planPack(config, selector, pack)),
     warnings: (config) => [...listOverrides(config, pack, unicode), ...(selector ? listUnheld(pack) : [])],
     already: `${whose} goes by ${pack.name} ${pack.version} already`,
-    next: [...TAKEN_UP, `Next: \`${host.program} policy test ${name}\` says what it would have changed.`],
+    next: [
+      ...TAKEN_UP,
+      `Next: \`${host.program} policy test ${formatShellArguments(name)}\` says what it would have changed.`,
+    ],
   });
 }
 

@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
 import { answerText } from "./answer-text.ts";
 import { answerOf, throwAnswer } from "../ledger/ask-gateway.ts";
@@ -133,7 +134,7 @@ async function send(host: CliHost, { json }: JsonOption, params: Params): Promis
   const print = (value: unknown): string => formatPrintable(String(value), host.stdout.terminal.unicode);
   await writeLines(host, [
     `${print(payload["resolution"])}: ${print(payload["happened"])}`,
-    `See ${host.program} questions show ${print(payload["questionId"])}`,
+    `See ${host.program} questions show ${print(formatShellArguments(String(payload["questionId"])))}`,
   ]);
 }
 

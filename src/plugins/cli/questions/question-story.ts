@@ -20,6 +20,7 @@ import {
   formatDuration,
   formatInstant,
 } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 
 interface QuestionPage {
   readonly terminal: Terminal;
@@ -206,6 +207,6 @@ function renderAgentText(title: string, value: string, { paint, text, unicode }:
 }
 
 function answerLines({ questionId, answers }: QuestionReport, program: string): string[] {
-  const id = /^[\w.:@/-]+$/u.test(questionId) ? questionId : `'${questionId.replaceAll("'", `'\\''`)}'`;
+  const id = formatShellArguments(questionId);
   return answers.map((answer) => `${program} ${answer} ${id}${answer === "answer" ? " TEXT" : ""}`);
 }

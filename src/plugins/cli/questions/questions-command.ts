@@ -1,7 +1,6 @@
 /** Owns: `questions` and `questions show`. Does not own: answering (`answer-commands.ts`). */
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import {
@@ -13,7 +12,7 @@ import {
   type Wanted,
 } from "../../reports/find-questions.ts";
 import { isModelShell } from "../terminal/model-shell.ts";
-import { withLedger } from "../ledger/open-ledger.ts";
+import { warnOfUnreadable, withLedger } from "../ledger/open-ledger.ts";
 import { findCoordination, textOf } from "../../reports/find-coordination.ts";
 import { findHeldOutput } from "../../reports/held-output.ts";
 import {
@@ -90,7 +89,7 @@ async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<
     const { questions: found, unreadable } = await (options.coordination === undefined
       ? findNewestQuestions(createQuestionReads(reader), query)
       : questionsOf(reader, options.coordination, query));
-    if (unreadable.length > 0) await host.stderr.write(describeUnreadable(host, unreadable.length));
+    await warnOfUnreadable(host, "questions", unreadable);
     const reports: QuestionReport[] = [];
     for (const each of found.slice(0, limit))
       reports.push(await createQuestionReport(reader, each, { isForOperator: true }));
@@ -111,10 +110,6 @@ async function questionsOf(
 ): ReturnType<typeof findNewestQuestions> {
   const view = await findCoordination(reader, id);
   return { questions: selectQuestions(view, wanted).slice(0, limit), unreadable: [] };
-}
-
-function describeUnreadable({ program }: CliHost, count: number): string {
-  return `The questions of ${formatCount(count, "damaged coordination")} cannot be read: run \`${program} verify\`.\n`;
 }
 
 const NOTHING: Readonly<Record<Wanted, string>> = {

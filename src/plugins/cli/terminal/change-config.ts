@@ -77,7 +77,13 @@ async function tell(host: CliHost, request: ChangeRequest, result: ChangeResult)
   const { outcome, changed, path } = result;
   if (request.options.json)
     await writeJson(host, { changed, dryRun: outcome === "dry-run", ...(path && { configPath: path }) });
-  else await writeLines(host, listClosingLines(request, result));
+  else {
+    const { unicode } = host.stdout.terminal;
+    await writeLines(
+      host,
+      listClosingLines(request, result).map((line) => formatPrintable(line, unicode)),
+    );
+  }
 }
 
 async function isWanted({ confirm }: CliHost, { yes }: ChangeOptions): Promise<boolean> {
@@ -93,14 +99,14 @@ async function explain(
   const output = options.json ? host.stderr : host.stdout;
   const paint = paintFor(output.terminal);
   const arrow = output.terminal.unicode ? "→" : "->";
-  const formatValue = (of: unknown): string =>
-    of === null ? "(unset)" : formatPrintable(JSON.stringify(of), output.terminal.unicode);
+  const print = (text: string): string => formatPrintable(text, output.terminal.unicode);
+  const formatValue = (of: unknown): string => (of === null ? "(unset)" : print(JSON.stringify(of)));
   const isAsked = host.confirm !== undefined && !options.yes;
   const shown = options.json && !isAsked ? [] : planned;
   const lines = shown.map(({ path, from, to }) => {
-    return `  ${path}: ${paint.tone("faint", formatValue(from))} ${arrow} ${paint.tone("strong", formatValue(to))}`;
+    return `  ${print(path)}: ${paint.tone("faint", formatValue(from))} ${arrow} ${paint.tone("strong", formatValue(to))}`;
   });
-  const warned = warnings(config).map((warning) => `${paint.tone("warning", "warning")} ${warning}`);
+  const warned = warnings(config).map((warning) => `${paint.tone("warning", "warning")} ${print(warning)}`);
   if (lines.length + warned.length > 0) await output.write(`${[...lines, ...warned].join("\n")}\n`);
 }
 

@@ -7,12 +7,17 @@ export interface ProgressLine {
   /** Replaces the line, at most five times a second. */
   readonly show: (describe: () => string) => void;
   readonly clear: () => Promise<void>;
+  /** Waits for the work and clears the line, however it ends. */
+  readonly clearAfter: <T>(work: Promise<T>) => Promise<T>;
 }
 
 export function createProgressLine(host: CliHost): ProgressLine {
   const { stderr } = host;
   let shownAtMs: number = host.now();
   let isShown = false;
+  const clear = async (): Promise<void> => {
+    if (isShown) await stderr.write("\r\u001b[K");
+  };
   return {
     show: (describe) => {
       const now = host.now();
@@ -21,8 +26,13 @@ export function createProgressLine(host: CliHost): ProgressLine {
       isShown = true;
       void stderr.write(`\r${describe()} `);
     },
-    clear: async () => {
-      if (isShown) await stderr.write("\r\u001b[K");
+    clear,
+    clearAfter: async (work) => {
+      try {
+        return await work;
+      } finally {
+        await clear();
+      }
     },
   };
 }

@@ -78,7 +78,12 @@ export function formatError(error: CoordinationError, { stderr }: CliHost): stri
   return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${error.advice}\n`;
 }
 
-export function createErrorJson({ code, message, recovery, advice }: CoordinationError): object {
+export function createErrorJson({
+  code,
+  message,
+  recovery,
+  advice,
+}: CoordinationError): Pick<CoordinationError, "code" | "message" | "recovery" | "advice"> {
   return { code, message, recovery, advice };
 }
 

@@ -12,6 +12,7 @@ import { forkText, describeKept } from "../ledger/kept.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { formatMessage, cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
 import { renderRefusalNotes } from "../privileges/show-privileges.ts";
 import { isDelivery, stepName } from "../../reports/step-name.ts";
@@ -310,10 +311,8 @@ function waitsOf({ timeline, program }: TimelinePicture, { terminal, paint, colu
     const line = `${formatPrintable(stepName(row), unicode)}: ${describeWait(row)}`;
     const sentence = `${paint.stepSign(row.status)} ${shorten(line, columns - 2, unicode)}`;
     if (row.answerByMs === undefined) return [sentence];
-    const words = [timeline.coordinationId, row.stepId].map((word) =>
-      formatPrintable(quoteShellWord(word), unicode),
-    );
-    return [sentence, ...wrap([`  ${program} retry`, ...words], " ", columns)];
+    const words = formatShellArguments(timeline.coordinationId, row.stepId);
+    return [sentence, `  ${program} retry ${formatPrintable(words, unicode)}`];
   });
   const more = waiting.length > WAITS_MAX ? [`  and ${waiting.length - WAITS_MAX} more`] : [];
   return [...lines, ...more, ""];
@@ -324,11 +323,6 @@ function describeWait({ attempt, retryAtMs, answerByMs }: TimelineRow): string {
   return answerByMs === undefined
     ? ""
     : `waits for people until ${formatInstant(answerByMs)}; try it again with`;
-}
-
-/** Quotes a word as it is typed into a shell. */
-function quoteShellWord(word: string): string {
-  return /^[\w.:@/-]+$/u.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 function describeTried(rows: readonly TimelineRow[]): string {

@@ -7,6 +7,7 @@ import { numberOf, outcomeOf } from "../../reports/conflict-outcome.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { cellsOf, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineConflict } from "../../reports/timeline.ts";
 
@@ -64,7 +65,9 @@ export function renderConflictNotes(
   const left = conflicts.length - lines.length;
   const more =
     left > 0
-      ? [`  and ${left} before: ${program} conflicts ${formatPrintable(coordinationId, unicode)}`]
+      ? [
+          `  and ${left} before: ${program} conflicts ${formatPrintable(formatShellArguments(coordinationId), unicode)}`,
+        ]
       : [];
   return lines.length === 0 ? [] : [...more, ...lines, ""];
 }

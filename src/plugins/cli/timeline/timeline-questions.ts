@@ -9,6 +9,7 @@ import type { GateLog } from "../../reports/gate-log.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { namesOf, describeOutcome, describeQuestion, describeVerdict } from "../questions/show-questions.ts";
 import { stepName } from "../../reports/step-name.ts";
 import type { Axis } from "./time-axis.ts";
@@ -93,7 +94,7 @@ function renderQuestionNotes(
     const line = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(formatPrintable(sentence, unicode), columns - 2, unicode)}`;
     // The question of a step in this state stands above, with the command that tries it again.
     if (closed || (stepId && blocked.has(stepId))) return line;
-    const id = questionIdOf(view.coordinationId, escalationId);
+    const id = formatShellArguments(questionIdOf(view.coordinationId, escalationId));
     const [first = "approve"] = answers;
     return `${line}\n  ${program} ${first} ${formatPrintable(id, unicode)}${first === "answer" ? " TEXT" : ""}`;
   });

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { dropTrailingSlashes } from "../../../agents/coordination/std/foreign-text.ts";
+import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
@@ -50,6 +51,10 @@ const RUN_FLAGS: Flags = {
   key: "--key",
 };
 
+/** Another ledger may have another plan under the same id. */
+const LEDGER_OF_GATEWAY =
+  "a fork of a coordination goes through the gateway, which has a ledger of its own; leave --ledger out";
+
 export function addFork(parent: CommandGroup, host: CliHost): void {
   const command = withWait(withReaderOptions(parent.command("fork")))
     .description(
@@ -89,9 +94,10 @@ async function fork(host: CliHost, id: string, options: ForkOptions): Promise<vo
   }
   const why =
     options.mode === "replay"
-      ? `a coordination is replayed by \`${host.program} replay ${id}\``
+      ? `a coordination is replayed by \`${host.program} replay ${formatShellArguments(id)}\``
       : "it is for workflow runs, and this is a coordination";
   refuse(findGivenFlag(options, RUN_FLAGS), why);
+  refuse(findGivenFlag(options, { ledger: "--ledger" }), LEDGER_OF_GATEWAY);
   return forkCoordination(host, source.id, options);
 }
 
@@ -108,7 +114,10 @@ async function findSource(host: CliHost, id: string, options: ForkOptions): Prom
     if (!isCoordinationError(error) || error.code === "INPUT_INVALID") throw error;
     const isPlan = findGivenFlag(options, PLAN_FLAGS) !== undefined;
     const isRun = findGivenFlag(options, RUN_FLAGS) !== undefined || id.startsWith("run-");
-    return { kind: isRun && !isPlan ? "run" : "coordination", id };
+    if (isRun && !isPlan) return { kind: "run", id };
+    // Whoever names a ledger does not ask for a coordination that only the gateway's has.
+    if (options.ledger !== undefined) throw error;
+    return { kind: "coordination", id };
   }
 }
 
@@ -131,10 +140,10 @@ async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise
   if (options.json) await writeJson(host, forked);
   else {
     const print = (value: string): string => formatPrintable(value, host.stdout.terminal.unicode);
-    const runId = typeof forked["runId"] === "string" ? print(forked["runId"]) : "?";
+    const runId = typeof forked["runId"] === "string" ? forked["runId"] : "?";
     await writeLines(host, [
-      `${runId}  a ${mode} of ${print(id)}`,
-      `See it with: ${host.program} runs ${runId}`,
+      `${print(runId)}  a ${mode} of ${print(id)}`,
+      `See it with: ${host.program} runs ${print(formatShellArguments(runId))}`,
     ]);
   }
 }
@@ -212,14 +221,14 @@ function createNoRunError(
   answer: unknown,
   { url, key }: { readonly url: string; readonly key: string },
 ): CoordinationError {
-  const refusal = refusalSchema.safeParse(answer);
-  if (refusal.success) {
-    const { message, error } = refusal.data;
-    return new ForkError("REQUEST_REFUSED", `the host refused: ${message} (${error})`);
+  const { data: refusal } = refusalSchema.safeParse(answer);
+  const why = refusal && `${refusal.message} (${refusal.error})`;
+  // A host that failed does not know whether it made the fork, whatever its answer looks like.
+  if (isOk || status >= 500) {
+    const reason = `${url} answered with status ${status} and no run`;
+    return new UnansweredFork(why === undefined ? reason : `${reason}: ${why}`, key);
   }
-  return isOk || status >= 500
-    ? new UnansweredFork(`${url} answered with status ${status} and no run`, key)
-    : new ForkError("REQUEST_REFUSED", `the host refused: status ${status}`);
+  return new ForkError("REQUEST_REFUSED", `the host refused: ${why ?? `status ${status}`}`);
 }
 
 function readKey({ key = randomUUID() }: ForkOptions): string {

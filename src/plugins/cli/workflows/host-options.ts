@@ -133,7 +133,7 @@ export async function readHostOptions(host: CliHost, options: HostOptions) {
     privateOrigins: [...(options.allowPrivate ?? []).map(parseOrigin), ...readSuitePeers(process.env)],
     ...readPeers(options),
     ...(options.hostId !== undefined && { hostId: options.hostId }),
-    ...(options.baseUrl !== undefined && { baseUrl: dropTrailingSlashes(options.baseUrl) }),
+    ...(options.baseUrl !== undefined && { baseUrl: parseBaseUrl(options.baseUrl) }),
     ...readModel(options),
     ...(agents && { agents }),
     ...readSuiteTargets(process.env),
@@ -216,6 +216,12 @@ export function parseOrigin(text: string): string {
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
     throw createInputError(`${text}: expected an origin such as http://127.0.0.1:4100`);
   return url.origin;
+}
+
+/** Parses where clients reach the host: paths of the protocol are put behind it. */
+function parseBaseUrl(text: string): string {
+  if (/^https?:\/\/[^?#\s]+$/iu.test(text) && URL.canParse(text)) return dropTrailingSlashes(text);
+  throw createInputError(`--base-url: expected an address such as https://runs.example, got ${text}`);
 }
 
 function readPeers({ peer = [], peerToken: tokens = [] }: HostOptions) {

@@ -108,7 +108,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   const { startServing } = await import("../../serve-openwop.ts");
   const tokens = readTokens(options, process.env);
   const hostOptions = await readHostOptions(host, options);
-  const { ledgerPath, definitions } = hostOptions;
+  const { ledgerPath } = hostOptions;
   const agents = "agents" in hostOptions ? hostOptions.agents : undefined;
   const served = await startServing({
     ...hostOptions,
@@ -131,9 +131,9 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     baseUrl: served.baseUrl,
     page: served.createPageUrl(),
     ledger: await formatLedger(ledgerPath),
-    workflows: definitions.length,
+    workflows: served.workflows,
     ...(agents && { agents: agents.installed.length }),
-    tenants: tokens.length,
+    tenants: new Set(tokens.map(({ tenant }) => tenant)).size,
     ...(options.mcp && { mcp: `${served.baseUrl}/v1/mcp` }),
     ...(options.a2a && { agentCard: `${served.baseUrl}/.well-known/agent-card.json` }),
   };

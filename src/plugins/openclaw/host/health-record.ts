@@ -1,5 +1,9 @@
 /** Owns: noticing when spawns go on without a record, and saying so loudly: in the log and to `status`. */
-import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  CoordinationError,
+  isCoordinationError,
+  type ErrorCode,
+} from "../../../agents/coordination/contracts/errors.ts";
 import type { Health, HealthSink } from "../../../agents/coordination/ports/health-sink.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
@@ -8,25 +12,52 @@ export interface HealthRecord {
   succeeded(): void;
   /** `spawns` is how many spawns go on uncoordinated because of it. */
   failed(error: unknown, spawns: number): CoordinationError;
+  /** Notes that another process is this gateway now, and returns why. Nothing that is told later changes that. */
+  replaced(failure: CoordinationError): CoordinationError;
   /** Writes down once more how it was: nothing is coordinated from now on. */
   closed(): void;
 }
+
+/** How old the words in the file are before others of the same failure replace them. */
+const REWORD_MS_MIN = 5_000;
 
 export function createHealthRecord(dependencies: {
   readonly logger: Logger;
   readonly sink: HealthSink;
   readonly before: Health | undefined;
+  /** True while another process, which is at work, reports by the same file. */
+  readonly isReportedByAnother: () => boolean;
   readonly now: () => number;
 }): HealthRecord {
   let health: Health = dependencies.before ?? { state: "ok", uncoordinatedSpawns: 0 };
   let isReported = false;
+  let replacement: CoordinationError | undefined;
   const setHealth = (next: Health): void => {
     health = next;
     isReported = true;
+    if (replacement && dependencies.isReportedByAnother()) return;
     dependencies.sink.write(next);
+  };
+  const noteFailure = (error: unknown, spawns: number): CoordinationError => {
+    const failure = replacement ?? asCoordinationError(error);
+    const { code, message } = failure;
+    const next = { code, message, atMs: dependencies.now() };
+    // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
+    if (health.state === "degraded" && isInLog(health.failure, code) && spawns === 0) {
+      if (isOutdated(health.failure, next)) setHealth({ ...health, failure: next });
+      else if (!isReported) setHealth(health);
+      return failure;
+    }
+    const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
+    setHealth({ state: "degraded", failure: next, uncoordinatedSpawns });
+    const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
+    dependencies.logger.error({ code, uncoordinatedSpawns }, `${consequence}: ${message}. ${failure.advice}`);
+    return failure;
   };
   return {
     succeeded: () => {
+      // A call that was under way when the gateway was replaced may end well.
+      if (replacement) return;
       const recovered = health.state !== "ok";
       // Also without news at first: the file must be there before a disk is full.
       if (recovered || !isReported) setHealth({ ...health, state: "ok" });
@@ -36,32 +67,26 @@ export function createHealthRecord(dependencies: {
         "coordination works again",
       );
     },
-    failed: (error, spawns) => {
-      const failure = asCoordinationError(error);
-      const { code, message } = failure;
-      const isKnown = health.state === "degraded" && health.failure?.code === code;
-      // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
-      if (isKnown && spawns === 0) {
-        if (!isReported) setHealth(health);
-        return failure;
-      }
-      const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
-      setHealth({
-        state: "degraded",
-        failure: { code, message, atMs: dependencies.now() },
-        uncoordinatedSpawns,
-      });
-      const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
-      dependencies.logger.error(
-        { code, uncoordinatedSpawns },
-        `${consequence}: ${message}. ${failure.advice}`,
-      );
-      return failure;
+    failed: noteFailure,
+    replaced: (failure) => {
+      replacement = failure;
+      return noteFailure(failure, 0);
     },
     closed: () => {
-      if (isReported) setHealth(health);
+      if (isReported && !dependencies.isReportedByAnother()) setHealth(health);
     },
   };
+}
+
+type Failure = NonNullable<Health["failure"]>;
+
+/** True where the log of this process has the failure already: an earlier process wrote it into a log of its own. */
+function isInLog(before: Failure | undefined, code: ErrorCode): before is Failure {
+  return before?.code === code && before.atMs >= performance.timeOrigin;
+}
+
+function isOutdated(before: Failure, { message, atMs }: Failure): boolean {
+  return before.message !== message && atMs - before.atMs >= REWORD_MS_MIN;
 }
 
 function asCoordinationError(error: unknown): CoordinationError {

@@ -1,6 +1,6 @@
 /**
- * Owns: the page's document in the frame of the Control UI's tab, whose origin is opaque: a base for its addresses, a link that reads,
- * and a policy that names the origin, which `'self'` does not there.
+ * Owns: the page's document in the frame of the Control UI's tab, whose origin is opaque: where the page is, a link that reads, and a
+ * policy that names the origin, which `'self'` does not there. It has no `<base>`, which would take links to a fragment elsewhere.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { PageHost } from "../../compose-page.ts";
@@ -29,10 +29,11 @@ export function createTabDocument(page: PageHost, { request, path, hosts }: TabR
   if (html === undefined) return createAnswer(503, TEXT, "The page was not built: run `npm run build`.\n");
   // The scheme that the browser sees may be another one than ours, as behind a proxy.
   const source = `http://${host} https://${host}`;
-  const policy = page.createPolicy(source).replace("base-uri 'none'", `base-uri ${source}`);
+  const policy = page.createPolicy(source);
   const link = page.mintLink(page.readRights(TAB_SCOPES));
-  const head = `<head><base href="${path}"><meta name="coordination-link" content="${link}">`;
-  return createAnswer(200, "text/html; charset=utf-8", html.replace("<head>", head), policy);
+  const head = `<head><meta name="coordination-page" content="${path}"><meta name="coordination-link" content="${link}">`;
+  const body = html.replaceAll('"./assets/', `"${path}assets/`).replace("<head>", head);
+  return createAnswer(200, "text/html; charset=utf-8", body, policy);
 }
 
 function createAnswer(

@@ -84,6 +84,8 @@ export const coordinationStatusSchema = z.object({
   stepsLeftOut: z.int().optional(),
   /** Counts, and the newest ones; absent where there were none. */
   conflicts: z.object({ total: z.int(), open: z.int(), newest: z.array(conflictSchema) }).optional(),
+  /** Questions that people are to answer; absent where there are none. */
+  openQuestions: z.int().optional(),
   /** Present claims, ended leases included; absent where there are none. */
   claims: z.object({ total: z.int(), newest: z.array(claimSchema) }).optional(),
   /** How far a plan reached what it is for; absent before that is judged, and where nothing is stated. */
@@ -139,8 +141,9 @@ function reportSeen(
     coordinationId === undefined && names.has(stepId);
   const conflicts = view.conflicts.filter((conflict) => conflict.claims.some(isSeen));
   const claims = view.claims?.filter(isSeen) ?? [];
+  const escalations = view.escalations.filter(({ stepId }) => stepId !== undefined && names.has(stepId));
   const { counts, delivery } = statusOf(view);
-  const report = statusOf({ ...view, steps: seen, conflicts, claims }, lines);
+  const report = statusOf({ ...view, steps: seen, conflicts, claims, escalations }, lines);
   const newest = report.conflicts?.newest.map((conflict) => hideNames(conflict, names));
   return {
     ...report,
@@ -180,6 +183,7 @@ export function statusOf(view: CoordinationView, lines: ProgressLines = new Map(
     steps: shown.map((step) => stepReport(step, lines)),
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
     ...reportConflicts(view),
+    ...countQuestions(view),
     ...reportClaims(view),
     ...(view.successCriteria && { successCriteria: [...view.successCriteria] }),
     ...(view.gaveUp && { gaveUp: view.gaveUp }),
@@ -192,6 +196,14 @@ function reportConflicts({ conflicts }: CoordinationView): Partial<CoordinationS
   const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(reportConflict);
   const open = conflicts.filter(({ resolution }) => !resolution).length;
   return { conflicts: { total: conflicts.length, open, newest } };
+}
+
+/** Counts the open questions without those that the parent of an agent is still asked. */
+function countQuestions({ escalations }: CoordinationView): Partial<CoordinationStatusReport> {
+  const open = escalations.filter(
+    ({ closed, askedOf, forwardedAtMs }) => !closed && (askedOf === undefined || forwardedAtMs !== undefined),
+  );
+  return open.length === 0 ? {} : { openQuestions: open.length };
 }
 
 type Recorded = CoordinationView["conflicts"][number];

@@ -14,7 +14,7 @@ export async function placeIn(
   { plans, session }: Calling,
   view: CoordinationView,
 ): Promise<Place | undefined> {
-  if (isOwnedBy(view, { session, gateway: plans.reads.gateway })) return { kind: "owner" };
+  if (isOwnedBy(view, session, plans.reads)) return { kind: "owner" };
   const envelope = await plans.envelopeForChild(session);
   if (envelope?.coordinationId !== view.coordinationId) return undefined;
   return { kind: "worker", step: view.steps.find(({ stepId }) => stepId === envelope.stepId) };

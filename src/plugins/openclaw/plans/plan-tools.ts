@@ -268,7 +268,7 @@ async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
   let looked = 0;
   for await (const { runId, summary } of listRuns(plans.reads)) {
     looked += 1;
-    if (isOwnedBy(summary, { session, gateway: plans.reads.gateway })) {
+    if (isOwnedBy(summary, session, plans.reads)) {
       const { status, steps, createdAtMs } = summary;
       coordinations.push({ coordinationId: runId, status, startedAt: formatTimestamp(createdAtMs), steps });
     }

@@ -76,7 +76,7 @@ async function findOwn({ plans, session }: Calling): Promise<CoordinationId[]> {
   let looked = 0;
   for await (const { runId, summary } of listRuns(plans.reads)) {
     looked += 1;
-    if (isOwnedBy(summary, { session, gateway: plans.reads.gateway })) ids.add(runId);
+    if (isOwnedBy(summary, session, plans.reads)) ids.add(runId);
     if (looked === LOOKED_MAX || ids.size === COORDINATIONS_MAX) break;
   }
   return [...ids].reverse();

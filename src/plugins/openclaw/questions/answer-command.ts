@@ -297,15 +297,19 @@ function tell(
 async function formatQuestionLine(question: QuestionReport, wordChars: number): Promise<string> {
   const { describeSubject, describeAnswers, describeCause } = await import("../../reports/question-lines.ts");
   const { formatInstant } = await import("../../../agents/coordination/std/quantities.ts");
+  const { formatShellArguments } = await import("../../../agents/coordination/std/shell-arguments.ts");
   const { questionId, answers, deadlineAtMs, asked: askedText, wordsWithheld } = question;
-  const words = askedText ? formatWords(askedText, questionId, wordChars) : "";
+  const words = askedText ? formatWords(askedText, formatShellArguments(questionId), wordChars) : "";
   const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
   const subject = formatLine(`${describeSubject(question)}: ${describeCause(question)}`);
   return `${questionId} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;
 }
 
-/** Formats the question of an agent and its options: half of the room for each, and a part of that for every option. */
-function formatWords({ question, options = [] }: QuestionText, questionId: string, charsMax: number): string {
+/**
+ * Formats the question of an agent and its options: half of the room for each, and a part of that for every option. `typedId`: the
+ * question's id as it is typed into a shell.
+ */
+function formatWords({ question, options = [] }: QuestionText, typedId: string, charsMax: number): string {
   const half = Math.floor(charsMax / 2);
   const optionChars = Math.floor(half / Math.max(1, options.length));
   const isNumbered = canBeNumbered(options);
@@ -317,7 +321,7 @@ function formatWords({ question, options = [] }: QuestionText, questionId: strin
   const choice = offered.length === 0 ? "" : ` It takes ${head} ${offered.join(", ")}.`;
   const isCut = isLonger(question, half) || options.some((option) => isLonger(option, optionChars));
   const cut = isCut
-    ? ` Cut here: read all of it with \`openclaw coordination questions show ${questionId}\`.`
+    ? ` Cut here: read all of it with \`openclaw coordination questions show ${typedId}\`.`
     : "";
   return ` It wrote: ${JSON.stringify(formatLine(question, half))}.${choice}${cut}`;
 }

@@ -20,7 +20,7 @@ import {
   type RunningCoordinator,
 } from "../../compose.ts";
 import { collectGatewaySecrets } from "../../known-secrets.ts";
-import { createHealthSink, readHealthBeside } from "../../ledger-reader.ts";
+import { createHealthSink, isReportedByAnother, readHealthBeside } from "../../ledger-reader.ts";
 import { findLedgerPlace, joinLedgerPath, nameGateway } from "../../ledger-setting.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
@@ -30,6 +30,7 @@ import { isStrict } from "../../../agents/coordination/ledger/withheld-words.ts"
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { waitWithin } from "../../../agents/coordination/std/wait-for.ts";
 import { createHookHost, type HookHost } from "../../hooks/hook-host.ts";
+import { accessObserverQueues } from "../../hooks/observers.ts";
 import { accessGateMemory } from "./gate-memory.ts";
 import { createCompactions } from "../host/compactions.ts";
 import { accessUsageBook } from "./usage-memory.ts";
@@ -79,9 +80,10 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const logger = createHostLogger(api.logger);
   const ledger = findLedger(api, config);
   const runner = createHostRunner(api.runtime, logger);
-  const hooks = createHookHost({ clock: systemClock, logger });
+  const hooks = createHookHost({ clock: systemClock, logger, observerQueues: accessObserverQueues() });
   const assignedFolders = createAssignedFolders();
   const providers = createProviders(config, logger);
+  const stopping = new AbortController();
   const start = async (): Promise<RunningCoordinator> => {
     const coordinator = await composeForHost(api, {
       ...ledger,
@@ -93,6 +95,8 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       observer: runner,
       assignedFolders,
       onEvents: createAgentEvents(api, logger),
+      onReplaced: (failure) => opened.refuse(health.replaced(failure)),
+      signal: stopping.signal,
       ...(faces.openwop && { onAppended: faces.openwop.appended }),
       ...(faces.metrics && { noteAppend: await faces.metrics.noteAppend() }),
     });
@@ -101,6 +105,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     return coordinator;
   };
   const opened = createOpenOnce(start, createStoppedError);
+  const health = createHealth(api, () => (opened.isClosed() ? undefined : hashConfig(config)));
   const faces = createFaces(api, { ...ledger, config, logger, coordinator: opened.get });
   return {
     hooks,
@@ -112,25 +117,47 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     ledger,
     runner,
     ...(providers && { providers }),
-    health: createHealth(api, () => (opened.isClosed() ? undefined : hashConfig(config))),
-    pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
-    narrowedSpawns: new Map(),
+    health,
+    ...createHookMemory(),
     folderOf: createWorkingFolders(api.runtime, assignedFolders),
-    readTranscript: (session) => readTranscript(api.runtime, session),
-    compactions: createCompactions(api.runtime.agent.session, logger),
-    names: createHostNames(api),
-    children: createRecent<ChildNow>(CHILDREN_MAX),
-    requests: createRecent<string>(REQUESTS_MAX),
+    ...createHostReads(api, logger),
     coordinator: opened.get,
     get closed() {
       return opened.isClosed();
     },
     ...faces,
     close: async () => {
+      // First, because faces that were asked for something wait for the ledger, too.
+      stopping.abort();
       await closeFaces(faces);
       providers?.stop();
       await opened.close();
     },
+  };
+}
+
+/** Creates what tells how the host has sessions, models and folders. */
+function createHostReads(
+  api: OpenClawPluginApi,
+  logger: Logger,
+): Pick<SharedRuntime, "readTranscript" | "compactions" | "names"> {
+  return {
+    readTranscript: (session) => readTranscript(api.runtime, session),
+    compactions: createCompactions(api.runtime.agent.session, logger),
+    names: createHostNames(api),
+  };
+}
+
+/** Creates what hooks leave for later ones. */
+function createHookMemory(): Pick<
+  SharedRuntime,
+  "pendingSpawns" | "narrowedSpawns" | "children" | "requests"
+> {
+  return {
+    pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
+    narrowedSpawns: new Map(),
+    children: createRecent<ChildNow>(CHILDREN_MAX),
+    requests: createRecent<string>(REQUESTS_MAX),
   };
 }
 
@@ -144,6 +171,7 @@ export function createHealth(
     logger: createHostLogger(api.logger),
     sink: createHealthSink(ledgerPath, readConfigHash),
     before: readHealthBeside(ledgerPath),
+    isReportedByAnother: () => isReportedByAnother(ledgerPath),
     now: Date.now,
   });
 }
@@ -266,6 +294,8 @@ interface HostOptions extends Pick<
   | "onAppended"
   | "onEvents"
   | "noteAppend"
+  | "onReplaced"
+  | "signal"
 > {
   readonly assignedFolders: AssignedFolders;
 }

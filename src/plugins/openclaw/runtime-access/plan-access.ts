@@ -1,5 +1,6 @@
 /** Owns: how tools and gateway methods reach the running coordinator. */
 import type { ContentReader, ContentsReader } from "../../../agents/coordination/ports/content-store.ts";
+import type { GatewayPlace } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { LaneMetrics } from "../../../agents/coordination/ports/lane-runner.ts";
 import type { LedgerStore } from "../../../agents/coordination/ports/ledger-store.ts";
@@ -23,10 +24,8 @@ export interface Plans extends PlanRequests, QuestionRequests {
   readonly laneMetrics: () => Readonly<Record<Lane, LaneMetrics>>;
 }
 
-/** Reading what the ledger says, without changing it. */
-export interface PlanReads extends Pick<LedgerStore, "list">, ContentReader, ContentsReader {
-  /** Whose sessions are meant, where several gateways share the ledger. */
-  readonly gateway?: string;
+/** Reading what the ledger says, without changing it, for the sessions of this gateway. */
+export interface PlanReads extends Pick<LedgerStore, "list">, ContentReader, ContentsReader, GatewayPlace {
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }

@@ -32,8 +32,8 @@ async function listOpen(location: LedgerLocation): Promise<readonly Coordination
     const reader = await openLedgerForReading(location.place);
     try {
       const found = await reader.list({ status: "running", limit: OPEN_MAX });
-      const gateway = nameAmongGateways(location);
-      return found.filter(({ summary }) => isOpenedIn(summary, gateway)).map(({ runId }) => runId);
+      const here = { gateway: nameAmongGateways(location), movedFrom: await reader.readMovedFrom() };
+      return found.filter(({ summary }) => isOpenedIn(summary, here)).map(({ runId }) => runId);
     } finally {
       await reader.close();
     }

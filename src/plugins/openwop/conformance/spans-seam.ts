@@ -1,4 +1,4 @@
-/** Owns: the route at which the conformance suite reads the spans of a run, as they would be exported. */
+/** Owns: the route at which the conformance suite reads the spans of a run; those of a fork with its source's. */
 import { hash } from "node:crypto";
 import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import { createWorkflowSpans } from "../../../agents/coordination/telemetry/project-workflow.ts";

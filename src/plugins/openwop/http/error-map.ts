@@ -65,6 +65,7 @@ export const COORDINATION_ERROR: Readonly<Record<ErrorCode, HostErrorCode | Face
   LEDGER_UNAVAILABLE: "unavailable",
   LEDGER_NOT_FOUND: "unavailable",
   LEDGER_CLOSED: "unavailable",
+  GATEWAY_REPLACED: "unavailable",
   EVENT_UNREADABLE: "internal_error",
   COORDINATION_NOT_FOUND: "not_found",
   RUN_PRUNED: "state_conflict",
@@ -133,8 +134,11 @@ function retryAfter(
   return typeof stated === "number" && stated > 0 ? Math.ceil(stated) : 1;
 }
 
+/** Tells what a request asks for: to read, or to change something, once for its key or each time that it is made. */
+export type RequestKind = "read" | "keyed change" | "change";
+
 /** Returns what an exception is to the client; the log keeps the details. */
-export function failureOf(error: unknown, where: string, logger: Logger): HttpRefusal {
+export function failureOf(error: unknown, where: string, logger: Logger, kind: RequestKind): HttpRefusal {
   const code = isCoordinationError(error) ? error.code : undefined;
   const outcome = code ? COORDINATION_ERROR[code] : "internal_error";
   if (code && error instanceof Error && statusOf(outcome) < 500) return refuse(outcome, error.message);
@@ -142,13 +146,20 @@ export function failureOf(error: unknown, where: string, logger: Logger): HttpRe
   // A host that stops closes its ledger under the requests that are not answered yet, which is no failure.
   const level = code === "LEDGER_CLOSED" ? "info" : "error";
   logger[level]({ correlationId, where, code, ...describeError(error) }, "an OpenWOP request failed");
-  const message = outcome === "unavailable" && code ? describeCode(code) : "An unexpected error occurred.";
+  const message =
+    outcome === "unavailable" && code
+      ? DESCRIBE[kind](ERROR_CODES[code].summary)
+      : "An unexpected error occurred.";
   return refuse(outcome, message, { correlationId });
 }
 
-function describeCode(code: ErrorCode): string {
-  return `The request was not done: ${ERROR_CODES[code].summary}. Try again.`;
-}
+/** A change that failed may have been recorded before it did. */
+const DESCRIBE: Readonly<Record<RequestKind, (why: string) => string>> = {
+  read: (why) => `The request was not done: ${why}. Try again.`,
+  "keyed change": (why) =>
+    `It is not known whether the request was done: ${why}. Repeat it with the same key.`,
+  change: (why) => `It is not known whether the request was done: ${why}. Look before you repeat it.`,
+};
 
 /** Describes an error without its message, which may quote what was asked. */
 function describeError(error: unknown): { readonly name: string; readonly at: string } {

@@ -41,7 +41,10 @@ interface KeyedDependencies {
   readonly clock: Clock;
 }
 
-/** Does the work, unless it was done or is under way. Work that throws may have been done: its subject stays. */
+/**
+ * Does the work, unless it was done or is under way. Where the work or keeping its outcome throws, it may have been done: its
+ * subject stays, and the same request may be made again at once, or after its lease where the ledger still fails.
+ */
 export async function runOnce<T>(
   { requests, clock }: KeyedDependencies,
   request: Omit<KeyedRequest, "now" | "leaseUntilMs">,
@@ -52,16 +55,15 @@ export async function runOnce<T>(
   const begun = await requests.begin({ ...request, now, leaseUntilMs });
   if (begun.kind !== "new") return begun;
   const leasedKey = { ...request, leaseUntilMs };
-  let outcome: WorkOutcome<T>;
   try {
-    outcome = await work(begun.subject);
+    const { keep, value } = await work(begun.subject);
+    if (keep === "subject") await requests.lapse(leasedKey);
+    else if (keep === "nothing") await requests.release(leasedKey);
+    else await requests.finish(request, keep);
+    return { kind: "done", value };
   } catch (error) {
-    await requests.lapse(leasedKey);
+    // Where this fails, too, the lease ends by itself.
+    await requests.lapse(leasedKey).catch(() => undefined);
     throw error;
   }
-  const { keep, value } = outcome;
-  if (keep === "subject") await requests.lapse(leasedKey);
-  else if (keep === "nothing") await requests.release(leasedKey);
-  else await requests.finish(request, keep);
-  return { kind: "done", value };
 }

@@ -74,7 +74,7 @@ export interface RouteDependencies {
   readonly advertised: Advertised;
   readonly streams: StreamHub;
   readonly rates: RateLimiter;
-  /** The prefix of the protocol's paths, where somebody else's server mounts them. */
+  /** The path below which clients reach the protocol's paths. */
   readonly pathPrefix: string;
   /** The discovery document as it is now, with its tag. */
   readonly discovery: () => { readonly text: string; readonly etag: string };

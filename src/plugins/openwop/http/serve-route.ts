@@ -18,7 +18,14 @@ import type { Quotas } from "../../../agents/coordination/contracts/workflows/qu
 import { refuseQuota } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import type { AtOnce } from "./at-once.ts";
 import { followStream } from "./follow-stream.ts";
-import { createErrorAnswer, failureOf, refuse, statusOf, type HttpRefusal } from "./error-map.ts";
+import {
+  createErrorAnswer,
+  failureOf,
+  refuse,
+  statusOf,
+  type HttpRefusal,
+  type RequestKind,
+} from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import { runOnceForKey } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
@@ -60,9 +67,15 @@ export function serveRoute(
     try {
       return responseOf(await answerWithinQuotas(route, dependencies, context));
     } catch (error) {
-      return responseOf(failureOf(error, route.operationId, dependencies.logger));
+      const { operationId } = route;
+      return responseOf(failureOf(error, operationId, dependencies.logger, kindOf(route, context)));
     }
   };
+}
+
+function kindOf({ method }: Route, { req }: Context): RequestKind {
+  if (method === "GET") return "read";
+  return req.header("idempotency-key") === undefined ? "change" : "keyed change";
 }
 
 export function responseOf(answer: Answer): Response {
@@ -189,7 +202,7 @@ async function refuseBeforeBody(
   switch (route.auth) {
     case "none": {
       const caller = dependencies.authenticate(context.req.header("authorization"));
-      return "kind" in caller ? countStranger(dependencies, context) : undefined;
+      return "kind" in caller ? countStranger(dependencies, context) : dependencies.rates.take(caller.tenant);
     }
     case "token":
       return await refuseToken(dependencies, context, ask);

@@ -119,7 +119,7 @@ async function startStream(
   if (first.kind === "refused") return first;
   if (ask.isHead) return { kind: "stream", body: null, headers: SSE_HEADERS };
   const onFailure = (error: unknown): void => {
-    failureOf(error, "an event stream", dependencies.logger);
+    failureOf(error, "an event stream", dependencies.logger, "read");
   };
   const body = createEventStream(
     { ...dependencies, failed: onFailure, ...(ask.cut && { cut: ask.cut }) },

@@ -3,13 +3,18 @@ import { z } from "zod";
 import { formatTimestamp, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { readTraceHeaders } from "../../../agents/coordination/workflow/trace-context.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import {
+  hasRunEnded,
+  type WorkflowStatus,
+} from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import { PARENT_HEADER, readParentHeader } from "../../../agents/coordination/workflow/parent-header.ts";
 import type {
+  Answered,
   CreatedRun,
   CreateRun,
   HostRefusal,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { failureOf, refuse, type HttpRefusal } from "../http/error-map.ts";
+import { failureOf, refuse, statusOf, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
@@ -118,9 +123,10 @@ export const runRoutes: readonly Route[] = [
     handle: async (ask, { host, clock }) => {
       const { drainPolicy } = ask.body;
       const request = { ...pickReason(ask.body), ...(drainPolicy !== undefined && { drainPolicy }) };
-      return answerFromOutcome(await host.pause(ask.caller, ask.param("runId"), request), ({ runId }) =>
-        createJsonAnswer(202, { runId, status: "paused", pausedAt: formatTimestamp(clock.now()) }),
-      );
+      const runId = ask.param("runId");
+      const paused = await host.pause(ask.caller, runId, request);
+      if (paused.kind === "refused" && !(ask.isRepeated && isPausedAlready(paused))) return paused;
+      return createJsonAnswer(202, { runId, status: "paused", pausedAt: formatTimestamp(clock.now()) });
     },
   }),
   route({
@@ -132,10 +138,12 @@ export const runRoutes: readonly Route[] = [
     status: 202,
     body: z.strictObject({ reason }),
     answer: z.object({ runId: z.string(), status: z.literal("running"), resumedAt: z.string() }),
-    handle: async (ask, { host, clock }) =>
-      answerFromOutcome(await host.resume(ask.caller, ask.param("runId")), ({ runId }) =>
-        createJsonAnswer(202, { runId, status: "running", resumedAt: formatTimestamp(clock.now()) }),
-      ),
+    handle: async (ask, { host, clock }) => {
+      const runId = ask.param("runId");
+      const resumed = await host.resume(ask.caller, runId);
+      if (resumed.kind === "refused" && !(ask.isRepeated && isResumedAlready(resumed))) return resumed;
+      return createJsonAnswer(202, { runId, status: "running", resumedAt: formatTimestamp(clock.now()) });
+    },
   }),
   route({
     method: "GET",
@@ -154,6 +162,18 @@ export const runRoutes: readonly Route[] = [
 
 function pickReason(body: { readonly reason?: string | undefined }): { readonly reason?: string } {
   return body.reason === undefined ? {} : { reason: body.reason };
+}
+
+/** True of a pause that is refused because the run is paused, or will be when its running nodes have ended. */
+function isPausedAlready({ code, details }: HostRefusal): boolean {
+  if (code !== "run_not_pausable") return false;
+  return details?.["runStatus"] === "paused" || details?.["pauseRequested"] !== undefined;
+}
+
+/** True of a resumption that is refused because the run goes on. */
+function isResumedAlready({ code, details }: HostRefusal): boolean {
+  const status = details?.["runStatus"] as WorkflowStatus | undefined;
+  return code === "run_not_paused" && status !== undefined && !hasRunEnded(status);
 }
 
 async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
@@ -243,26 +263,36 @@ async function cancelMany(
   const maxRunIds = HTTP_BOUNDS.bulkRunsMax;
   if (runIds.length > maxRunIds)
     return refuse("validation_error", `At most ${maxRunIds} runs are cancelled at once.`, { maxRunIds });
+  const kind = ask.subject === undefined ? "change" : "keyed change";
   // Together, so that they share a commit.
-  const results = await Promise.all(
-    runIds.map(async (runId) => {
-      const cancelled = await host
+  const cancellations = await Promise.all(
+    runIds.map(async (runId): Promise<Cancellation> => {
+      const outcome = await host
         .cancel(ask.caller, runId, pickReason(ask.body))
-        .catch((error: unknown) => failureOf(error, "bulkCancelRuns", logger));
-      return cancelled.kind === "refused"
-        ? createRefusedEntry(runId, cancelled)
-        : createBulkEntry(runId, cancelled.value);
+        .catch((error: unknown) => failureOf(error, "bulkCancelRuns", logger, kind));
+      return { runId, outcome };
     }),
   );
-  return createJsonAnswer(200, { results });
+  const answer = createJsonAnswer(200, { results: cancellations.map(createBulkEntry) });
+  // A run that failed may be cancelled when the same request is made again.
+  return cancellations.some(hasFailed) ? { ...answer, keep: "subject" } : answer;
 }
 
-function createRefusedEntry(runId: string, { code, message }: HttpRefusal): unknown {
-  const error = { code, message };
-  return { runId, ok: false, error };
+interface Cancellation {
+  readonly runId: string;
+  readonly outcome: Answered<CreatedRun> | HttpRefusal;
 }
 
-function createBulkEntry(runId: string, { status }: CreatedRun): unknown {
+function hasFailed({ outcome }: Cancellation): boolean {
+  return outcome.kind === "refused" && statusOf(outcome.code) >= 500;
+}
+
+function createBulkEntry({ runId, outcome }: Cancellation): unknown {
+  if (outcome.kind === "refused") {
+    const { code, message } = outcome;
+    return { runId, ok: false, error: { code, message } };
+  }
+  const { status } = outcome.value;
   if (status !== "completed" && status !== "failed") return { runId, ok: true, status };
   return { runId, ok: false, status, error: { code: "run_terminal", message: `The run has ${status}.` } };
 }

@@ -9,7 +9,7 @@ export interface HealthReport {
   readonly health: Health;
   /** The size in bytes, with the write-ahead log. Where the ledger lies is not told. */
   readonly ledgerBytes: number;
-  /** Load of the lanes of the gateway; absent with `serve`. */
+  /** Load of the lanes of the gateway; absent with `serve`, and where the gateway coordinates nothing now. */
   readonly lanes?: Readonly<Record<string, LaneMetrics>>;
   /** Held claims, expired ones included; counted to 10,000. */
   readonly claims: number;

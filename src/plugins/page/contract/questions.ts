@@ -7,12 +7,15 @@ import type { QuestionReport } from "../../reports/question-report.ts";
 export interface OpenQuery {
   /** `open` unless it is said. */
   readonly which?: "open" | "all";
-  /** 50 unless it is said, 500 at most. */
+  /** Unless it is said, 500 of those that are open, and 50 of all; 500 at most. */
   readonly limit?: string;
 }
 
 export interface QuestionsList {
+  /** Open ones: those that expire first come first. All: the newest come first. */
   readonly questions: readonly ShownQuestion[];
+  /** There are more. */
+  readonly isMore: boolean;
   /** Coordinations whose logs are damaged, so that their questions are not here; absent where there are none. */
   readonly unreadable?: number;
 }
@@ -32,7 +35,15 @@ export interface QuestionDetail extends ShownQuestion {
 }
 
 export interface ConflictsList {
+  /** The newest come first. */
   readonly conflicts: readonly ShownConflict[];
+  /** There are more. */
+  readonly isMore: boolean;
+  /**
+   * Coordinations whose logs are damaged, so that their conflicts are not here; absent where none was found. There may be more
+   * among those that were not looked into.
+   */
+  readonly unreadable?: number;
 }
 
 /** As `conflicts --json`, with words for people. */
@@ -43,7 +54,13 @@ export interface ShownConflict extends ConflictRecord {
 }
 
 export interface ClaimsList {
-  readonly claims: readonly ClaimReport[];
+  readonly claims: readonly ShownClaim[];
   /** There are more. */
   readonly isMore: boolean;
+}
+
+/** As `claims --json`. */
+export interface ShownClaim extends ClaimReport {
+  /** The owner's own session holds it, and no step. */
+  readonly isOfOwner: boolean;
 }

@@ -25,6 +25,10 @@ export interface SignedIn {
   /** For each right that is not there: one sentence that says why, and what to do. */
   readonly refusals: Readonly<Partial<Record<keyof Rights, string>>>;
   readonly product: Product;
+  /** Whoever serves this page runs workflows, so that their runs can be cancelled and forked here. */
+  readonly runsWorkflows: boolean;
+  /** The server's clock. */
+  readonly nowMs: number;
 }
 
 export interface Product {

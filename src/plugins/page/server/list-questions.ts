@@ -1,13 +1,20 @@
 /** Owns: questions, conflicts and claims as the page shows them, and the revision that an answer is bound to. */
 import { hash } from "node:crypto";
+import { OWNER_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { giveWay } from "../../../platform/give-way.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
-import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
+import { createClaimReport } from "../../reports/claim-report.ts";
 import { outcomeOf } from "../../reports/conflict-outcome.ts";
 import { findNewestConflicts } from "../../reports/find-conflicts.ts";
 import { textOf } from "../../reports/find-coordination.ts";
-import { createQuestionReads, findNewestQuestions, findQuestion } from "../../reports/find-questions.ts";
+import {
+  createQuestionReads,
+  findNewestQuestions,
+  findQuestion,
+  OPEN_QUESTIONS_MAX,
+} from "../../reports/find-questions.ts";
 import { findHeldOutput } from "../../reports/held-output.ts";
 import { createQuestionReport, type FoundQuestion } from "../../reports/question-report.ts";
 import type {
@@ -15,6 +22,7 @@ import type {
   ConflictsList,
   QuestionDetail,
   QuestionsList,
+  ShownClaim,
   ShownConflict,
   ShownQuestion,
 } from "../contract/questions.ts";
@@ -26,17 +34,28 @@ export interface OpenWanted {
   readonly limit: number;
 }
 
+/** Lists open questions, those that expire first before the others, or the newest of all questions. */
 export async function listQuestions(
   reader: ReportedLedger,
   { isOpen, limit }: OpenWanted,
   rights: Rights,
 ): Promise<QuestionsList> {
-  const wanted = isOpen ? "open" : "all";
+  const newest = await findNewestQuestions(
+    createQuestionReads(reader),
+    isOpen ? { wanted: "open", limit: OPEN_QUESTIONS_MAX } : { wanted: "all", limit: limit + 1 },
+  );
+  const found = isOpen ? sortByDeadline(newest.questions) : newest.questions;
   const questions: ShownQuestion[] = [];
-  const newest = await findNewestQuestions(createQuestionReads(reader), { wanted, limit });
-  for (const found of newest.questions) questions.push(await showQuestion(reader, found, rights));
+  for (const each of found.slice(0, limit)) {
+    questions.push(await showQuestion(reader, each, rights));
+    await giveWay();
+  }
   const unreadable = newest.unreadable.length;
-  return { questions, ...(unreadable > 0 && { unreadable }) };
+  return { questions, isMore: found.length > limit, ...(unreadable > 0 && { unreadable }) };
+}
+
+function sortByDeadline(found: readonly FoundQuestion[]): FoundQuestion[] {
+  return found.toSorted((a, b) => a.question.deadlineAtMs - b.question.deadlineAtMs);
 }
 
 /** By its whole id; `undefined` where there is none. */
@@ -81,9 +100,12 @@ export async function listConflicts(
   reader: ReportedLedger,
   { isOpen, limit }: OpenWanted,
 ): Promise<ConflictsList> {
-  const found = await findNewestConflicts(reader, { isOpen, limit });
+  const query = { isOpen, limit: limit + 1 };
+  const { conflicts: found, unreadable } = await findNewestConflicts(reader, query);
   return {
-    conflicts: found.map(({ conflict, names }): ShownConflict => {
+    isMore: found.length > limit,
+    ...(unreadable.length > 0 && { unreadable: unreadable.length }),
+    conflicts: found.slice(0, limit).map(({ conflict, names }): ShownConflict => {
       const { contest } = conflict;
       const requester = contest ? (names.get(contest.requester) ?? contest.requester) : "-";
       return { ...conflict, requesterName: requester, outcome: outcomeOf(conflict) };
@@ -92,10 +114,10 @@ export async function listConflicts(
 }
 
 export async function listHeldClaims(reader: ReportedLedger, now: number): Promise<ClaimsList> {
-  const claims: ClaimReport[] = [];
+  const claims: ShownClaim[] = [];
   for await (const entry of listClaims(reader)) {
     if (claims.length === PAGE_BOUNDS.claimsMax) return { claims, isMore: true };
-    claims.push(createClaimReport(entry, now));
+    claims.push({ ...createClaimReport(entry, now), isOfOwner: entry.stepId === OWNER_STEP_ID });
   }
   return { claims, isMore: false };
 }

@@ -7,7 +7,7 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { parseReplayPolicy } from "../../../agents/coordination/contracts/config/replay-policy.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { answerKindSchema } from "../../../agents/coordination/contracts/escalation.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
@@ -68,7 +68,8 @@ function refuseReply({
 }: GatewayReply & { readonly ok: false }): JsonAnswer {
   if (code === "COORDINATION_NOT_FOUND") return refuse("not_found", message);
   if (code === "INPUT_INVALID") return refuse("invalid", message);
-  if (code === "LEDGER_CLOSED" || code === "LEDGER_BUSY") return refuse("unavailable", message);
+  if (code === "LEDGER_CLOSED" || code === "LEDGER_BUSY" || code === "LEDGER_UNAVAILABLE")
+    return refuse("unavailable", message);
   if (code !== "PLAN_REFUSED") return refuse(code === "INVARIANT_VIOLATED" ? "failed" : "refused", message);
   const { status, body } = refuse("plan_refused", message);
   return { status, body: { ...body, ...details } };
@@ -149,8 +150,11 @@ async function release(request: PageRequest, dependencies: PageDependencies): Pr
     dependencies,
     { method: "coordination.claims.release", params: { token } },
     ({ stepId, resource }): Done => {
-      const claim = `Claim ${token} of step ${String(stepId)} on ${formatResource(String(resource))}`;
-      return { happened: `${claim} has ended; the step keeps working, and its next write is ruled on anew.` };
+      const holder = stepId === OWNER_STEP_ID ? "the owner's session" : `step ${String(stepId)}`;
+      const claim = `Claim ${token} of ${holder} on ${formatResource(String(resource))}`;
+      return {
+        happened: `${claim} has ended; ${holder} keeps working, and its next write is ruled on anew.`,
+      };
     },
   );
 }

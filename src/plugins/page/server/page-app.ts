@@ -134,17 +134,22 @@ async function signIn(context: Context, dependencies: PageAppDependencies): Prom
     );
   if (outcome.kind === "too_many")
     return createJsonResponse(
-      refuse("too_many", "Too many have signed in, or tried to: wait a minute, and try again."),
+      refuse(
+        "too_many",
+        `Too many links that do not count were tried in the last minute. ${ASK_FOR_LINK[dependencies.product.home]}`,
+      ),
     );
   const { token, session } = outcome;
   const { rights, expiresAtMs } = session;
-  const { product } = dependencies;
+  const { product, clock, workflows } = dependencies;
   const signedIn: SignedIn = {
     token,
     expiresAtMs,
     rights,
     refusals: describeRefusals(rights, product.home),
     product,
+    runsWorkflows: workflows !== undefined,
+    nowMs: clock.now(),
   };
   return createJsonResponse({ status: 200, body: signedIn });
 }
@@ -275,6 +280,7 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "LEDGER_BUSY",
   "LEDGER_CLOSED",
   "LEDGER_NOT_FOUND",
+  "LEDGER_UNAVAILABLE",
   "COORDINATION_OFF",
 ]);
 

@@ -27,6 +27,7 @@ export const PAGE_BOUNDS = {
   eventsMax: 1_000,
   /** Bounds the events of one answer together. */
   eventsCharsMax: 4_000_000,
+  /** Unless only open ones are listed, which somebody may have to answer. */
   questionsDefault: 50,
   questionsMax: 500,
   claimsMax: 1_000,

@@ -2,7 +2,8 @@
  * Owns: who is signed in to the page. A link is minted for somebody with rights, counts once, and becomes a session.
  *
  * P1 Links and tokens are 256 random bits, kept as their hash only, in memory only. P2 Nothing of a session outlives the process.
- * P3 A link counts once, and for five minutes. P4 Numbers are bounded: the oldest link goes, a new session is refused.
+ * P3 A link counts once, and for five minutes. P4 Numbers are bounded: the oldest link goes, and the session that follows nothing and
+ * made the oldest last request.
  */
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
@@ -19,6 +20,7 @@ export interface PageSession {
 export type SignInOutcome =
   | { readonly kind: "signed_in"; readonly token: string; readonly session: PageSession }
   | { readonly kind: "spent" }
+  /** Too many links that do not count were tried in the last minute. */
   | { readonly kind: "too_many" };
 
 export interface PageSessions {
@@ -66,8 +68,8 @@ export function createPageSessions(clock: Clock): PageSessions {
         wrongLinks.count += 1;
         return { kind: "spent" };
       }
-      if (sessions.size >= PAGE_BOUNDS.sessionsMax) return { kind: "too_many" };
       links.delete(name);
+      if (sessions.size >= PAGE_BOUNDS.sessionsMax) endIdlestSession(sessions, now);
       const token = createSecret();
       const session = { rights: found.rights, streams: 0, expiresAtMs: now + PAGE_BOUNDS.sessionMs };
       sessions.set(hashSecret(token), session);
@@ -82,6 +84,17 @@ export function createPageSessions(clock: Clock): PageSessions {
     },
     isAlive: ({ expiresAtMs }) => expiresAtMs > clock.now(),
   };
+}
+
+/** There is always one without a stream, because a server has fewer streams than sessions. */
+function endIdlestSession(sessions: Map<string, PageSession>, now: number): void {
+  const idle = [...sessions].filter(([, { streams }]) => streams === 0);
+  const [idlest] = idle.toSorted(([, a], [, b]) => a.expiresAtMs - b.expiresAtMs);
+  if (!idlest) return;
+  const [name, session] = idlest;
+  // A stream that it is just opening ends with the next beat.
+  session.expiresAtMs = now;
+  sessions.delete(name);
 }
 
 function createSecret(): string {

@@ -71,10 +71,10 @@ async function readResult({ param }: PageRequest, { reader: open }: PageDependen
 }
 
 function readOpenWanted(request: PageRequest): OpenWanted {
-  const which = readChoice(request, "which", ["open", "all"]);
-  const bounds = { min: 1, max: PAGE_BOUNDS.questionsMax };
-  const limit = readNumber(request, "limit", bounds) ?? PAGE_BOUNDS.questionsDefault;
-  return { isOpen: which !== "all", limit };
+  const isOpen = readChoice(request, "which", ["open", "all"]) !== "all";
+  const { questionsDefault, questionsMax: max } = PAGE_BOUNDS;
+  const limit = readNumber(request, "limit", { min: 1, max }) ?? (isOpen ? max : questionsDefault);
+  return { isOpen, limit };
 }
 
 async function readQuestions(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {

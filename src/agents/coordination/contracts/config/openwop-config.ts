@@ -153,7 +153,7 @@ export const openWopSchema = z
       .default("default")
       .describe("Holders of this tenant's tokens see the coordinations of OpenClaw's agents as runs."),
     baseUrl: z
-      .url()
+      .url({ protocol: /^https?$/ })
       .max(BOUNDS.resourceCharsMax)
       .optional()
       .describe("Where clients and peers reach it. Absent: the gateway's port on the loopback address."),

@@ -73,7 +73,7 @@ export async function isHeldByOthers(
   return (await dependencies.declared.declarersOf(participant, resource)).length > 0;
 }
 
-export interface OppositionDependencies extends Pick<ArbiterDependencies, "store" | "runs"> {
+export interface OppositionDependencies extends Pick<ArbiterDependencies, "store" | "runs" | "settings"> {
   readonly declared: DeclaredResources;
   readonly known: KnownVersions;
   readonly participants: Pick<Participants, "ownedBy">;
@@ -269,9 +269,9 @@ async function findMissed(
   const { participant, resource, seen, look, sinceMs } = missing;
   const last = await findLastChange(dependencies, resource);
   if (!last || last.change.version === seen?.version) return undefined;
-  if (seen && last.change.version === look.version && !isBy(last, participant)) return last;
+  if (seen && last.change.version === look.version && !isBy(dependencies, last, participant)) return last;
   if (last.change.atMs < sinceMs) return undefined;
-  return isBy(last, participant) ? findEarlierChange(dependencies, missing) : last;
+  return isBy(dependencies, last, participant) ? findEarlierChange(dependencies, missing) : last;
 }
 
 /** Finds the newest change by another before the session's own one, where the session does not know it. */
@@ -295,10 +295,10 @@ async function listEarlierChanges(
   const found: LastChange[] = [];
   for (const runId of runIds) {
     const changes = await listChanges(dependencies, runId, resource);
-    found.push(...changes.filter((change) => !isBy(change, participant)));
+    found.push(...changes.filter((change) => !isBy(dependencies, change, participant)));
     const [last] = changes;
     // Coordinations come in the order of their last changes, the newest first.
-    if (!last || !isBy(last, participant) || last.change.atMs < sinceMs) break;
+    if (!last || !isBy(dependencies, last, participant) || last.change.atMs < sinceMs) break;
   }
   return found;
 }
@@ -314,11 +314,14 @@ function findUnseenSince({ replaces, participant }: Wanted, look: Looked): Epoch
 }
 
 /** An owner is the same one in each coordination that it opened. */
-function isBy({ runId, change, created }: LastChange, participant: Participant): boolean {
+function isBy(
+  { settings }: Pick<OppositionDependencies, "settings">,
+  { runId, change, created }: LastChange,
+  participant: Participant,
+): boolean {
   if (change.stepId !== participant.stepId) return false;
   if (runId === participant.runId) return true;
-  const { session, state } = participant;
-  return change.stepId === OWNER_STEP_ID && isOwnedBy(created, { session, gateway: state.created.gateway });
+  return change.stepId === OWNER_STEP_ID && isOwnedBy(created, participant.session, settings);
 }
 
 export interface LastChange {

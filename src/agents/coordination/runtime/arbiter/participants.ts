@@ -54,10 +54,9 @@ export function createParticipants(dependencies: {
   readonly runs: RunLog;
   readonly settings: Settings;
 }): Participants {
-  const { gateway } = dependencies.settings;
   const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
   const add = (opening: OwnerPlace, runId: CoordinationId, atMs: EpochMs): void => {
-    if (!isOpenedIn(opening, gateway)) return;
+    if (!isOpenedIn(opening, dependencies.settings)) return;
     const { ownerSession: owner } = opening;
     owned.set(owner, (owned.get(owner) ?? new Map<CoordinationId, EpochMs>()).set(runId, atMs));
   };

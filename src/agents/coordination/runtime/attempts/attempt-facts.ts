@@ -47,14 +47,19 @@ export function explainElsewhere(
   dependencies: Pick<RuntimeDependencies, "settings">,
   step: Step,
 ): StepError | undefined {
-  const starter = findStarter(step);
+  const starter = findStarter(dependencies, step);
   if (!isElsewhere(dependencies, starter)) return undefined;
   return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
 }
 
 /** Finds the gateway that started the agent of a step, where several share the ledger. */
-export function findStarter({ phase }: Step): string | undefined {
-  return "gateway" in phase ? phase.gateway : undefined;
+export function findStarter(
+  { settings: { movedFrom } }: Pick<RuntimeDependencies, "settings">,
+  { phase }: Step,
+): string | undefined {
+  const recorded = "gateway" in phase ? phase.gateway : undefined;
+  const isAtWork = phase.status === "dispatched" || phase.status === "running";
+  return recorded ?? (isAtWork ? movedFrom : undefined);
 }
 
 /** True where the agent was started by another gateway than this one. */

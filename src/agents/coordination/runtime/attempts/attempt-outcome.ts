@@ -11,7 +11,7 @@ import { assertNever } from "../../contracts/errors.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
 import { findHeldBack, isOnlyPlaceholders, replaceHeldBack } from "../../gates/placeholder.ts";
-import { readStatedConfidence } from "../../gates/stated-confidence.ts";
+import { readConfidenceOfCut, readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { outputsFromReply } from "../../plan/read-outputs.ts";
@@ -121,7 +121,8 @@ async function draftCompletion(
       stepError("result_lost", "what the agent said was held back and is lost"),
       ending,
     );
-  const stated = readStatedConfidence(reply);
+  const { replyEnd } = ending;
+  const stated = replyEnd === undefined ? readStatedConfidence(reply) : readConfidenceOfCut(reply, replyEnd);
   if (report) return createCompletion(about, report.output, { ...ending, stated });
   const read = await readOutputs(dependencies, { state, step }, reply);
   if (read.kind === "unusable") return createFailure(about, stepError("output_invalid", read.why), ending);

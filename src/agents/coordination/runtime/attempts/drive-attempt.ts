@@ -361,7 +361,7 @@ async function timeOut(drive: Drive): Promise<void> {
   const waiting = { ...drive.dependencies, signal };
   const { childSessionKey } = now.attempt;
   const submitting = { ...drive, session: childSessionKey };
-  const agent = { ...now, starter: findStarter(now.step), waitMs: STOP_MS_MAX };
+  const agent = { ...now, starter: findStarter(waiting, now.step), waitMs: STOP_MS_MAX };
   const { cancelled, isLost, seen, nested } = await stopAgent(waiting, agent, submitting);
   if (signal.aborted) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.

@@ -78,11 +78,11 @@ async function createRevision(
  * in another gateway, which is gone.
  */
 function isSessionKept(
-  { settings: { gateway } }: Pick<RuntimeDependencies, "settings">,
+  { settings: { gateway, movedFrom } }: Pick<RuntimeDependencies, "settings">,
   { spec, phase }: Step,
 ): boolean {
   if (spec.runner !== "subagent" || spec.isolate) return false;
-  const starter = "gateway" in phase ? phase.gateway : undefined;
+  const starter = ("gateway" in phase ? phase.gateway : undefined) ?? movedFrom;
   return gateway === undefined || starter === undefined || starter === gateway;
 }
 

@@ -3,9 +3,9 @@
  * itself.
  */
 import { usageSchema, type Usage } from "../../contracts/fact-fields.ts";
-import { addMs, type SessionKey } from "../../contracts/ids.ts";
+import { addMs, createIdempotencyKey, type SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
-import { sumOfStep, type UsageSum } from "../../ledger/bill.ts";
+import { addTotals, countTokens, NO_USAGE, sumOfStep, type UsageSum } from "../../ledger/bill.ts";
 import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
 import {
   sessionOf,
@@ -104,19 +104,30 @@ const NO_CALLS: UsageSum = { tokens: 0, costMicroUsd: 0 };
 
 /**
  * Returns what the recorded calls of a planned step used beyond what the ends of its attempts counted. Plans inside are counted
- * there, too, so it may be less than the calls used, and never more. While another agent of the step may be at work, nobody knows
- * whose calls they are.
+ * there, too, so it may be less than the calls used, and never more. While another agent of the step may be at work, only the calls
+ * of the attempt's own run are surely not of that one.
  */
-function sumUncountedCalls(state: Coordination, { stepId, session }: SubmittingAttempt): UsageSum {
+function sumUncountedCalls(state: Coordination, submitting: SubmittingAttempt): UsageSum {
   if (state.kind === "unopened") return NO_CALLS;
+  const { stepId, session } = submitting;
   const step = state.steps.get(stepId);
-  if (!step?.spec.planned || isOtherAtWork(state, step, session)) return NO_CALLS;
+  if (!step?.spec.planned) return NO_CALLS;
   const calls = sumOfStep(state.bill, stepId, undefined);
   const counted = spentFromUsage(step.spent);
+  const most = isOtherAtWork(state, step, session) ? sumOwnRun(state, submitting) : calls;
   return {
-    tokens: calls.tokens - counted.tokens,
-    costMicroUsd: calls.costMicroUsd - counted.costMicroUsd,
+    tokens: Math.min(most.tokens, calls.tokens - counted.tokens),
+    costMicroUsd: Math.min(most.costMicroUsd, calls.costMicroUsd - counted.costMicroUsd),
   };
+}
+
+/** Sums the recorded calls of the run that the host has under the key of the attempt. */
+function sumOwnRun({ bill }: KnownCoordination, { runId, stepId, attempt }: SubmittingAttempt): UsageSum {
+  const key = createIdempotencyKey(runId, stepId, attempt);
+  const totals = [...bill.runs.values()]
+    .filter((run) => run.stepId === stepId && run.runId === key)
+    .reduce(addTotals, NO_USAGE);
+  return { tokens: countTokens(totals), costMicroUsd: totals.costMicroUsd };
 }
 
 /** True while another agent of the step than the one of this session is at work, or may be: a stray. */

@@ -5,7 +5,7 @@
  */
 import type { CoordinationId, EpochMs, IdempotencyKey, SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation } from "../../contracts/observation.ts";
-import type { Coordination } from "../../ledger/state.ts";
+import type { Coordination, Step, Telling } from "../../ledger/state.ts";
 import { listTellingsTo } from "../../ledger/tellings.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
@@ -76,7 +76,10 @@ async function listToldTurns(
 function listTellingTurns(state: Coordination, session: SessionKey): ToldTurn[] {
   if (state.kind === "unopened") return [];
   const { coordinationId: runId, created } = state;
-  return listTellingsTo(state, session).map(({ tellingId, sinceMs, of: subject }) => {
+  const stepId = state.children.get(session);
+  const step = stepId === undefined ? undefined : state.steps.get(stepId);
+  const begun = listTellingsTo(state, session).filter((telling) => !step || !isAnswerTooLate(telling, step));
+  return begun.map(({ tellingId, sinceMs, of: subject }) => {
     const turn: Attempt = {
       idempotencyKey: createTellingKey(runId, tellingId),
       agentId: created.ownerAgent,
@@ -85,6 +88,12 @@ function listTellingTurns(state: Coordination, session: SessionKey): ToldTurn[] 
     };
     return subject.kind === "answer" ? { turn } : { turn, telling: { runId, tellingId } };
   });
+}
+
+/** True when the answer came only at the deadline of the attempt whose agent asked: no process asks the host for a turn with it. */
+export function isAnswerTooLate({ of: subject, sinceMs }: Telling, { spec, phase }: Step): boolean {
+  if (subject.kind !== "answer" || spec.runner !== "subagent") return false;
+  return phase.status === "running" && sinceMs >= phase.deadlineAtMs;
 }
 
 async function stopTurn(

@@ -1,4 +1,4 @@
-/** Owns: how many more steps each session and each agent may have at work, by the caps on them. */
+/** Owns: how many more steps each session and each agent may have at work, by the caps on them and by providers. */
 import type { AgentId, SessionKey } from "../../contracts/ids.ts";
 import type { Allowance } from "../../lanes/pick-best.ts";
 
@@ -14,12 +14,17 @@ export interface Caps {
   readonly perAgentMax?: number;
 }
 
-/** Computes what the caps per session and per agent leave; `undefined` without caps. */
+/**
+ * Computes what the caps per session and per agent leave: nothing to an agent that its provider holds back. Returns `undefined`
+ * where there is neither a cap nor such an agent.
+ */
 export function computeAllowance(
   { perSessionMax, perAgentMax }: Caps,
   handedIn: Iterable<HeldPlace>,
+  heldBackAgents: ReadonlySet<AgentId>,
 ): Allowance | undefined {
-  if (perSessionMax === undefined && perAgentMax === undefined) return undefined;
+  const isAgentLimited = perAgentMax !== undefined || heldBackAgents.size > 0;
+  if (perSessionMax === undefined && !isAgentLimited) return undefined;
   const heldPlaces = [...handedIn].filter(({ isReleased }) => !isReleased);
   const ofSession = Map.groupBy(heldPlaces, ({ session }) => session);
   const ofAgent = Map.groupBy(heldPlaces, ({ agentId }) => agentId);
@@ -27,8 +32,9 @@ export function computeAllowance(
     ...(perSessionMax !== undefined && {
       ofSession: (session) => perSessionMax - (ofSession.get(session)?.length ?? 0),
     }),
-    ...(perAgentMax !== undefined && {
-      ofAgent: (agentId) => perAgentMax - (ofAgent.get(agentId)?.length ?? 0),
+    ...(isAgentLimited && {
+      ofAgent: (agentId) =>
+        heldBackAgents.has(agentId) ? 0 : (perAgentMax ?? Infinity) - (ofAgent.get(agentId)?.length ?? 0),
     }),
   };
 }

@@ -1,6 +1,8 @@
 /** Owns: the room that is left for the effects of one coordination, as its planners are told. */
-import { addMs, type CoordinationId } from "../../contracts/ids.ts";
+import { laneSchema } from "../../contracts/envelope.ts";
+import { addMs, type AgentId, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { Capacity } from "../../dispatch/effects/capacity.ts";
+import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LaneRunner } from "../../ports/lane-runner.ts";
 import { computeAllowance, type Caps } from "./caps-left.ts";
@@ -16,7 +18,7 @@ interface CapacityDependencies {
 export function computeCapacity(
   { clock, lanes, settings }: CapacityDependencies,
   memory: DispatcherMemory,
-  runId: CoordinationId,
+  { runId, state }: { readonly runId: CoordinationId; readonly state: Coordination },
 ): Capacity {
   const room = {
     control: lanes.room("control"),
@@ -24,9 +26,11 @@ export function computeCapacity(
     escalation: lanes.room("escalation"),
   };
   if (Object.values(room).includes(0)) memory.starved.add(runId);
-  const allowance = computeAllowance(settings, memory.driven.values());
-  // The end of any attempt may leave a place under a cap.
-  if (allowance) memory.starved.add(runId);
+  const heldBackAgents = lanes.heldBackAgents();
+  const allowance = computeAllowance(settings, memory.driven.values(), heldBackAgents);
+  // The end of any attempt may leave a place under a cap, and a provider may open.
+  const hasCaps = settings.perSessionMax !== undefined || settings.perAgentMax !== undefined;
+  if (hasCaps || hasReadyStepOf(state, heldBackAgents)) memory.starved.add(runId);
   return {
     room,
     agingMs: settings.agingMs,
@@ -39,4 +43,15 @@ export function computeCapacity(
       return clock.now() < addMs(askedAtMs, settings.sweepMs);
     },
   };
+}
+
+/** Returns true where a step of one of the agents could begin, or as soon as the pause after its failure is over. */
+function hasReadyStepOf(state: Coordination, agents: ReadonlySet<AgentId>): boolean {
+  if (agents.size === 0 || state.kind !== "open" || !state.plan) return false;
+  const { ready, timed } = state.plan;
+  const isOfThem = (stepId: StepId): boolean => {
+    const step = state.steps.get(stepId);
+    return step !== undefined && agents.has(step.spec.agentId);
+  };
+  return timed.some(isOfThem) || laneSchema.options.some((lane) => ready[lane].keySeq().some(isOfThem));
 }

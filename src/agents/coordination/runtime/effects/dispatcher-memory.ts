@@ -24,11 +24,18 @@ export interface Looking {
   decidedOn: AppendBasis | undefined;
 }
 
+export interface EffectUnderway {
+  /** How long the log was when it began. */
+  readonly begunAt: number;
+  /** Resolves when it is over, whatever became of it. */
+  readonly over: PromiseWithResolvers<void>;
+}
+
 /** The memory of one dispatcher between two looks; nothing of it is a fact. */
 export interface DispatcherMemory {
   readonly wakes: Map<CoordinationId, () => void>;
-  /** How long the log was when each effect under way began, by the id of the effect. */
-  readonly underway: Map<string, number>;
+  /** Effects under way, by their id. */
+  readonly underway: Map<string, EffectUnderway>;
   /** Effects under way that are due again with what was recorded since they began. */
   readonly dueAgain: Set<string>;
   /** When the host was last asked each question since the last sweep, by the id of its effect. */
@@ -42,7 +49,7 @@ export interface DispatcherMemory {
   readonly pauseEnds: Map<CoordinationId, EpochMs>;
   /** Coordinations that wait for something that is recorded in another one, by that one. */
   readonly waiting: Map<CoordinationId, Set<CoordinationId>>;
-  /** Coordinations whose steps found a lane full. */
+  /** Coordinations whose steps found a lane full, a cap reached or their provider closed, or may have. */
   readonly starved: Set<CoordinationId>;
   /** Looks, sweeps and attempts under way. */
   readonly working: Set<Promise<void>>;
@@ -74,20 +81,21 @@ export function createMemory(): DispatcherMemory {
   };
 }
 
-/** Notes that an effect begins. Returns false where it is under way already. */
+/** Notes that an effect begins. Where it is under way already, returns what resolves when that is over. */
 export function beginEffect(
   { underway, dueAgain }: DispatcherMemory,
   effectId: string,
   { nextSequence }: Coordination,
-): boolean {
-  const begunAt = underway.get(effectId);
-  if (begunAt === undefined) underway.set(effectId, nextSequence);
-  else if (nextSequence > begunAt) dueAgain.add(effectId);
-  return begunAt === undefined;
+): Promise<void> | undefined {
+  const earlier = underway.get(effectId);
+  if (!earlier) underway.set(effectId, { begunAt: nextSequence, over: Promise.withResolvers() });
+  else if (nextSequence > earlier.begunAt) dueAgain.add(effectId);
+  return earlier?.over.promise;
 }
 
 /** Notes that an effect is over. Returns true where it became due again meanwhile. */
 export function endEffect({ underway, dueAgain }: DispatcherMemory, effectId: string): boolean {
+  underway.get(effectId)?.over.resolve();
   underway.delete(effectId);
   return dueAgain.delete(effectId);
 }

@@ -4,11 +4,11 @@
  */
 import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from "../../contracts/ids.ts";
 import { readErrorCode } from "../../contracts/errors.ts";
-import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import { NOTICE_TURN_MS, type NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
-import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
+import type { LaneRequest, LaneSlot } from "../../ports/lane-runner.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
 import {
@@ -25,7 +25,7 @@ import {
 } from "./dispatcher-memory.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
 import { computeCapacity } from "./compute-capacity.ts";
-import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
+import { lookAgainAt } from "./look-again-at.ts";
 import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
@@ -45,22 +45,19 @@ import { describeError } from "../../std/describe-error.ts";
 
 export interface DispatcherDependencies
   extends
-    Omit<EffectDependencies, "stopping" | "watch" | "giveBack" | "lookAfter" | "halt">,
+    Omit<EffectDependencies, "stopping" | "lookAt" | "giveBack" | "lookAfter" | "halt">,
     DrivenDependencies {
-  readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
   /** Hears at every sweep of each coordination that is open here, whoever opened it. */
   readonly onOpen: (state: OpenCoordination) => void;
 }
 
 export interface Dispatcher {
-  /** Looks at the coordination again when its state says so. */
-  readonly watch: (state: Coordination) => void;
   /** Looks at a plan at once: something may begin, and its record shares the transaction of what let it begin. */
   readonly decided: (state: Coordination, basis: AppendBasis) => void;
   /** A step's child waits for other work: its place in the lane is free. */
   readonly giveBack: (runId: CoordinationId, stepId: string) => void;
-  /** Looks at a coordination soon, because something was appended to it. */
+  /** Looks at a coordination soon: something was appended to it, or an answer that a session waited for is to be told. */
   readonly lookAt: (runId: CoordinationId) => void;
   /** Goes on with a coordination that another process drove before. It does not throw. */
   readonly adopt: (runId: CoordinationId) => Promise<void>;
@@ -80,11 +77,8 @@ interface Dispatching {
 
 export function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
   const memory = createMemory();
-  const watch = (state: Coordination): void => {
-    const due = findNextDeadline(state);
-    const { coordinationId: runId } = state;
-    if (due !== undefined)
-      wakeAt(dispatching, { runId, atMs: laterOf(due, addMs(dependencies.clock.now(), PAUSE_MS_MIN)) });
+  const lookAt = (runId: CoordinationId): void => {
+    lookAfterAppend(dispatching, runId);
   };
   const onDecided = (state: Coordination, basis: AppendBasis): void => {
     if (state.kind !== "unopened" && state.plan) lookSoon(dispatching, state.coordinationId, basis);
@@ -98,7 +92,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
   const effectDependencies: EffectDependencies = {
     ...dependencies,
     stopping: memory.stopping.signal,
-    watch,
+    lookAt,
     giveBack,
     lookAfter: (runId, otherId) => addWaiting(memory, runId, otherId),
     halt,
@@ -106,12 +100,9 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
   const dispatching: Dispatching = { dependencies, memory, effectDependencies };
   const endOfRoom = dependencies.lanes.onRoom(() => lookAtStarved(dispatching));
   return {
-    watch,
     decided: onDecided,
     giveBack,
-    lookAt: (runId) => {
-      lookAfterAppend(dispatching, runId);
-    },
+    lookAt,
     adopt: (runId) => trackWork(memory, look(dispatching, { runId, plan: createRecoveryPlan(dependencies) })),
     drop: (runId) => {
       dropRun(dispatching, runId);
@@ -130,6 +121,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
       for (const cancel of memory.wakes.values()) cancel();
       memory.wakes.clear();
       for (const { over } of memory.driven.values()) over.abort();
+      dependencies.lanes.stopHoldingBack();
       while (memory.working.size > 0) await Promise.all(memory.working);
       await dependencies.lanes.idle();
     },
@@ -208,7 +200,7 @@ async function look(
     const state = await dependencies.runs.state(runId);
     tellPlan(dependencies, state);
     const plannedAtMs = dependencies.clock.now();
-    const due = request.plan(state, plannedAtMs, computeCapacity(dependencies, memory, runId));
+    const due = request.plan(state, plannedAtMs, computeCapacity(dependencies, memory, { runId, state }));
     const effects = dependencies.homes?.select(state, due) ?? due;
     await Promise.all(effects.map((effect) => act(dispatching, { ...request, state, effect })));
     const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
@@ -248,24 +240,25 @@ async function act(
     drive(dispatching, { state, effect });
     return;
   }
+  const endOfEarlier = beginEffect(dispatching.memory, effect.effectId, state);
+  if (endOfEarlier) return isAwaited ? endOfEarlier : undefined;
   const acting = perform(dispatching, { state, effect });
   const { coordinationId } = state;
   if (!isAwaited && isBeside(state, effect, plan)) continueBeside(dispatching, coordinationId, acting);
   else await acting;
 }
 
+/** Performs an effect that was noted as begun, and notes its end. */
 async function perform(
   dispatching: Dispatching,
   { state, effect }: { readonly state: OpenCoordination; readonly effect: Exclude<Effect, RunStep> },
 ): Promise<void> {
   const { memory, effectDependencies, dependencies } = dispatching;
-  if (!beginEffect(memory, effect.effectId, state)) return;
   let isDueAgain: boolean;
   const endTurn = effect.kind === "notifyPeople" ? beginTurn(dispatching, state, effect) : undefined;
   try {
     if (isGateEffect(effect)) await performGateEffect(effectDependencies, state, effect);
-    else if (isCommonEffect(effect))
-      await dependencies.lanes.operate(() => performEffect(effectDependencies, state, effect));
+    else if (isCommonEffect(effect)) await performEffect(effectDependencies, state, effect);
     else await performPlanEffect(effectDependencies, state, effect);
   } finally {
     endTurn?.();

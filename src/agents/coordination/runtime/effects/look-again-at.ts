@@ -6,7 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 
 /** Waits at least this long before it looks at a coordination again, whatever is due. */
-export const PAUSE_MS_MIN = 50;
+const PAUSE_MS_MIN = 50;
 
 interface LookDependencies {
   readonly turns: OwnerTurns;
@@ -36,6 +36,6 @@ export function lookAgainAt(
   return laterOf(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
 }
 
-export function laterOf(a: EpochMs, b: EpochMs): EpochMs {
+function laterOf(a: EpochMs, b: EpochMs): EpochMs {
   return a > b ? a : b;
 }

@@ -17,9 +17,7 @@ export async function recordOutOfReach(
   effect: Effect,
 ): Promise<void> {
   const commands = draftRecords(dependencies, state, effect);
-  if (commands.length === 0) return;
-  const submitted = await dependencies.runs.submit(state.coordinationId, commands);
-  dependencies.watch(submitted.state);
+  if (commands.length > 0) await dependencies.runs.submit(state.coordinationId, commands);
 }
 
 function draftRecords(

@@ -21,6 +21,7 @@ import { isContinuedByUs } from "../../dispatch/effects/followed-steps.ts";
 import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
+import type { LaneRunner } from "../../ports/lane-runner.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
@@ -39,6 +40,7 @@ const ASK_TRIES_MAX = 16;
 
 export interface EffectDependencies extends MergeDependencies {
   readonly turns: OwnerTurns;
+  readonly lanes: LaneRunner;
   readonly runner: SpawnObserver;
   /** Whose child a session is, is looked up and recorded by one at a time. */
   readonly childTurns: TurnsByName;
@@ -72,8 +74,10 @@ export async function performEffect(
   effect: CommonEffect,
 ): Promise<void> {
   if (state.kind !== "open") return;
-  if (effect.kind === "askHost") return askHost(dependencies, state, effect);
-  if (effect.kind === "stopObserved") return stopObserved(dependencies, state, effect);
+  const { lanes } = dependencies;
+  if (effect.kind === "askHost") return lanes.operate("question", () => askHost(dependencies, state, effect));
+  if (effect.kind === "stopObserved")
+    return lanes.operate("stop", () => stopObserved(dependencies, state, effect));
   if (effect.kind === "closeReview") {
     const { conflictId } = effect;
     await dependencies.runs.submit(state.coordinationId, [
@@ -113,10 +117,9 @@ async function stopObserved(
   if (dependencies.stopping.aborted) return;
   const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
   const error = stepError("child_cancelled", sentence);
-  const submitted = await dependencies.runs.submit(coordinationId, [
+  await dependencies.runs.submit(coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
   ]);
-  dependencies.watch(submitted.state);
 }
 
 /** A child that we continued is ours to stop; any other is the host's. The plan that it submitted ends with it. */

@@ -37,10 +37,7 @@ export async function performGateEffect(
       return tellSession(dependencies, state, effect);
     case "expireQuestion": {
       const { escalationId } = effect;
-      const submitted = await dependencies.runs.submit(state.coordinationId, [
-        { type: "expireEscalation", escalationId },
-      ]);
-      dependencies.watch(submitted.state);
+      await dependencies.runs.submit(state.coordinationId, [{ type: "expireEscalation", escalationId }]);
       return;
     }
     default:

@@ -105,7 +105,7 @@ async function stopStep(
   // A delivery is stopped only where its owner is the agent of a step, whose turns are ours to stop.
   const runner = isDelivery(step) ? dependencies.runners.subagent : chooseRunner(dependencies, step.spec);
   const waiting = { ...dependencies, signal: dependencies.stopping };
-  const agent = { runner, attempt: running, starter: findStarter(step) };
+  const agent = { runner, attempt: running, starter: findStarter(dependencies, step) };
   const { cancelled, seen, nested } = await stopAgent(waiting, agent, submitting);
   const isStopping = (): boolean => dependencies.stopping.aborted;
   if (isStopping()) return;
@@ -201,7 +201,11 @@ async function stopStray(
   const submitting = describeSubmitting(state, effect, stoppedAttempt);
   const { cancelled: outcome, seen } = await stopAgent(
     { ...dependencies, signal: dependencies.stopping },
-    { runner: chooseRunner(dependencies, spec), attempt: stoppedAttempt, starter: gateway },
+    {
+      runner: chooseRunner(dependencies, spec),
+      attempt: stoppedAttempt,
+      starter: gateway ?? dependencies.settings.movedFrom,
+    },
     submitting,
   );
   if (dependencies.stopping.aborted) return;

@@ -3,7 +3,6 @@ import type { PrivilegesConfig } from "../../contracts/config/privileges-config.
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { ContentRef, RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId } from "../../contracts/ids.ts";
-import type { Coordination } from "../../ledger/state.ts";
 import type { AgentRunner } from "../../ports/agent-runner.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
@@ -44,6 +43,8 @@ export interface Settings {
   readonly perAgentMax?: number;
   /** The name of this gateway, where several share the ledger. Absent: this is the only one. */
   readonly gateway?: string;
+  /** The gateway whose own ledger this one was: it opened what names no gateway. */
+  readonly movedFrom?: string;
 }
 
 /** The collaborators that running plans needs. */
@@ -93,8 +94,8 @@ export interface RuntimeDependencies extends PlanDependencies, GateDependencies 
   readonly homes?: HomeGateways;
   /** Opening and removing worktrees, by their names. */
   readonly worktreeTurns: TurnsByName;
-  /** Looks at the coordination again, because it changed. */
-  readonly watch: (state: Coordination) => void;
+  /** Looks at a coordination soon. Every append leads to a look by itself. */
+  readonly lookAt: (runId: CoordinationId) => void;
   /** A step's child waits for other work: its place in the lane is free. */
   readonly giveBack: (runId: CoordinationId, stepId: string) => void;
 }

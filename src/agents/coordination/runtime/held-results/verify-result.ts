@@ -64,8 +64,7 @@ async function recordNothingToCheck(
     { runId: coordinationId, stepId },
     "a result cannot be checked: its text is not kept",
   );
-  for (const command of commands)
-    dependencies.watch((await dependencies.runs.submit(coordinationId, [command])).state);
+  for (const command of commands) await dependencies.runs.submit(coordinationId, [command]);
 }
 
 interface Asking {
@@ -87,7 +86,6 @@ async function checkOne(asking: Asking, key: string): Promise<void> {
       { runId: state.coordinationId, stepId: result.stepId, check: key, because: answer.because },
       `a check gave no verdict: ${answer.message}`,
     );
-  dependencies.watch(submitted.state);
   const isHeld = submitted.state.kind === "open" && submitted.state.held.has(result.stepId);
   if (!isHeld) over.abort();
 }

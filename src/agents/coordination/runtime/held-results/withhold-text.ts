@@ -93,6 +93,5 @@ async function keep(dependencies: RuntimeDependencies, session: SessionKey, text
     ],
     [{ ref, text, keepWhileRunning: true }],
   );
-  dependencies.watch(submitted.state);
   if (submitted.kind === "refused" && submitted.code === "TOO_MANY_TEXTS") throw new Error(submitted.reason);
 }

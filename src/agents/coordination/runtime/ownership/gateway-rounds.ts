@@ -5,7 +5,7 @@
  *
  * G2 A process that sees another one of its own gateway at work drives nothing more: two would act for the same sessions.
  */
-import { isCoordinationError, readErrorCode } from "../../contracts/errors.ts";
+import { CoordinationError, isCoordinationError, readErrorCode } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -34,8 +34,8 @@ export interface GatewayRoundsDependencies extends SilenceDependencies {
   readonly logger: Logger;
   /** Goes on with a coordination that was taken over. It does not throw. */
   readonly adopt: (runId: CoordinationId) => Promise<void>;
-  /** Hears once that another process drives coordinations as this gateway. */
-  readonly onReplaced: () => void;
+  /** Hears once that another process drives coordinations as this gateway, which is to be reported: it is not logged here. */
+  readonly onReplaced: (failure: CoordinationError) => void;
 }
 
 const ROUNDS_PER_LEASE = 10;
@@ -141,13 +141,11 @@ function findRival(rounds: Rounds, rows: readonly OwnerBeat[]): OwnerBeat | unde
 }
 
 async function giveUp(rounds: Rounds): Promise<void> {
-  const { owner, owners, logger, onReplaced } = rounds;
+  const { owner, owners, onReplaced } = rounds;
   rounds.isStopped = true;
-  logger.error(
-    { owner: owner.id },
-    "another process drives coordinations as this gateway now; restart this one when that one is stopped, or give it a gateway.id of its own",
+  onReplaced(
+    new CoordinationError("GATEWAY_REPLACED", "another process drives coordinations as this gateway now"),
   );
-  onReplaced();
   await owners.remove(owner.id);
 }
 

@@ -21,12 +21,17 @@ export interface SeatDependencies {
   /** True when a process is known to have ended; false where it is there, or where nothing is known of it. */
   readonly isProcessGone: (process: string) => boolean;
   readonly logger: Logger;
+  /** Aborted when the process stops: then it waits for nobody. */
+  readonly signal?: AbortSignal;
 }
 
 /** Looks at others in the time of a lease. */
 const LOOKS_PER_LEASE = 5;
 
-/** Resolves when this process is the one of its gateway. @throws CoordinationError `LEDGER_BUSY` where another one is */
+/**
+ * Resolves when this process is the one of its gateway. @throws CoordinationError `LEDGER_BUSY` where another one is, and
+ * `LEDGER_CLOSED` when the process stops
+ */
 export async function takeSeat(dependencies: SeatDependencies): Promise<void> {
   await waitForRivals(dependencies);
   await dependencies.owners.beat(dependencies.owner);
@@ -44,7 +49,9 @@ async function waitForRivals(dependencies: SeatDependencies): Promise<void> {
     dependencies.logger.info({}, "waits for the lease of this gateway's earlier process to end");
   let rivals = first;
   while (rivals.length > 0 && dependencies.steady.elapsedMs() - sinceMs < dependencies.leaseMs) {
-    await waitFor(dependencies.clock, dependencies.leaseMs / LOOKS_PER_LEASE);
+    await waitFor(dependencies.clock, dependencies.leaseMs / LOOKS_PER_LEASE, dependencies.signal);
+    if (dependencies.signal?.aborted)
+      throw new CoordinationError("LEDGER_CLOSED", "coordination stopped before it had begun");
     rivals = await listRivals(dependencies);
     refuseLiving(
       dependencies,

@@ -3,6 +3,7 @@
  * and so are the children that its model spawned. Another gateway that drives it waits for the home gateway to come back, and goes
  * on without it after `orphanMs`.
  */
+import { nameGatewayAway } from "../../contracts/coordination-summary.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
@@ -29,6 +30,8 @@ export interface Waiting {
 export interface HomeGatewayDependencies {
   /** The name of this gateway. */
   readonly gateway: string;
+  /** The gateway whose own ledger this one was: it opened what names no gateway. */
+  readonly movedFrom?: string;
   readonly steady: SteadyClock;
   readonly orphanMs: number;
 }
@@ -41,12 +44,11 @@ interface Wait extends Waiting {
   readonly canBeGivenBack: boolean;
 }
 
-export function createHomeGateways({ gateway, steady, orphanMs }: HomeGatewayDependencies): HomeGateways {
+export function createHomeGateways(dependencies: HomeGatewayDependencies): HomeGateways {
+  const { steady, orphanMs } = dependencies;
   const waits = new Map<CoordinationId, Wait>();
-  const findAway = (state: Coordination): string | undefined => {
-    const home = state.kind === "unopened" ? undefined : state.created.gateway;
-    return home === gateway ? undefined : home;
-  };
+  const findAway = (state: Coordination): string | undefined =>
+    state.kind === "unopened" ? undefined : nameGatewayAway(state.created, dependencies);
   const isWaitOver = (state: OpenCoordination): boolean => {
     const wait = waits.get(state.coordinationId);
     // Nobody waits for what people have cancelled.

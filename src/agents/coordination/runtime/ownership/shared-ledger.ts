@@ -1,4 +1,5 @@
 /** Owns: what a gateway does and knows because others reach its ledger, too. With a ledger of its own there is nothing of it. */
+import type { CoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -17,8 +18,8 @@ export interface SharedLedgerDependencies extends SilenceDependencies, HomeGatew
   readonly owners: RunOwners;
   /** This process, by an id of `createGatewayOwnerId`. */
   readonly owner: RunOwner;
-  /** Hears once that another process drives coordinations as this gateway. */
-  readonly onReplaced: () => void;
+  /** Hears once that another process drives coordinations as this gateway, which is to be reported: it is not logged here. */
+  readonly onReplaced: (failure: CoordinationError) => void;
 }
 
 export interface SharedLedger {

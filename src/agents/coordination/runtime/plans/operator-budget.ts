@@ -9,7 +9,7 @@ import { isNothingLeft, limitBudget, mapBudget } from "../../dispatch/plan-rules
 import { countTokens, NO_USAGE } from "../../ledger/bill.ts";
 import { findSessionAgent } from "../../ledger/evolve-usage.ts";
 import { addSpent, NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
-import type { KnownCoordination, OpenCoordination, Spent } from "../../ledger/state.ts";
+import type { KnownCoordination, Spent } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { NestedDependencies } from "../attempts/nested-plans.ts";
 import { createNowhere, type PlanPlace } from "./plan-place.ts";
@@ -25,7 +25,7 @@ export async function limitByOperator(
   if (place.kind !== "inside") return place;
   const { coordinationId, stepId } = place.parent;
   const state = await dependencies.runs.state(coordinationId);
-  if (state.kind !== "open" || !state.created.budget) return place;
+  if (state.kind === "unopened" || !state.created.budget) return place;
   const reached = findReachedBudget(state, { stepId, stopped: "spawn" });
   if (reached) return createNowhere("NESTED_BUDGET", describeReached(reached));
   const plans = await listPlansInside(dependencies, state);
@@ -40,7 +40,7 @@ const LENT =
 /** Lists the newest plan of each attempt of each step, which says what those before it used. */
 async function listPlansInside(
   { store, runs }: NestedDependencies,
-  { coordinationId, steps }: OpenCoordination,
+  { coordinationId, steps }: KnownCoordination,
 ): Promise<KnownCoordination[]> {
   const newest = new Map<string, KnownCoordination>();
   for (const stepId of steps.keys())
@@ -55,14 +55,14 @@ async function listPlansInside(
 
 type Left = ReturnType<typeof mapBudget>;
 
-function computeLeft({ created, bill }: OpenCoordination, plans: readonly KnownCoordination[]): Left {
+function computeLeft({ created, bill }: KnownCoordination, plans: readonly KnownCoordination[]): Left {
   const used = addSpent(createSpent(bill.total, bill.spawnCount), sumPlans(plans));
   return mapBudget(created.budget, (limit, name) => limit - used[name]);
 }
 
 /** Computes what is left of the part of the agent whose session submits the plan. */
 function computeLeftToAgent(
-  state: OpenCoordination,
+  state: KnownCoordination,
   plans: readonly KnownCoordination[],
   submitter: StepId,
 ): Left {

@@ -1,6 +1,6 @@
 /**
  * Owns: where a submitted plan belongs: on its own, or inside of the step whose child submits it. There it is bounded: one at a
- * time, so many deep, only as long as the attempt lasts, and with no more budget than is left around it.
+ * time, so many deep, and with no more budget than is left around it. Inside of a plan it may last only as long as the attempt.
  */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
@@ -9,7 +9,13 @@ import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { computeBudgetLeft, isNothingLeft, isPlanned } from "../../dispatch/plan-rules.ts";
 import { NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
-import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../ledger/state.ts";
+import {
+  sessionOf,
+  type Coordination,
+  type OpenCoordination,
+  type Spent,
+  type Step,
+} from "../../ledger/state.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import { findNestedPlan, sumNested, type NestedDependencies } from "../attempts/nested-plans.ts";
@@ -32,7 +38,8 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "NESTED_SPAWN",
       "a subagent that was spawned inside of a plan can submit no plan, because its spawn would not wait for it; do the work in this session, or let the step's own agent submit the plan",
     );
-  if (!isAtWork) return step.spec.planned ? createTooLate() : { kind: "alone" };
+  const late = isAtWork ? undefined : await placeLate(dependencies, around);
+  if (late) return late;
   const { attempt } = step.phase;
   const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId, attempt };
   if ((await depthOf(dependencies, parent)) >= BOUNDS.planNestingMax)
@@ -100,6 +107,26 @@ function createTooLate(): PlanPlace {
 /** Refuses a plan because of where it would run, in words for a model. */
 export function createNowhere(code: PlanProblem["code"], message: string): PlanPlace {
   return { kind: "nowhere", problem: { path: "ownerSession", code, message } };
+}
+
+/**
+ * Finds the place of a plan of a session whose step is over. `undefined` where it belongs inside of that step all the same: the
+ * operator's budget holds for a spawned session also after its spawn.
+ */
+async function placeLate(dependencies: NestedDependencies, around: Around): Promise<PlanPlace | undefined> {
+  const { state, step } = around;
+  if (step.spec.planned) return createTooLate();
+  if (!(await hasOperatorBudget(dependencies, state))) return { kind: "alone" };
+  // Nothing waits for the plan where the spawn was cancelled, or was made inside of a plan that is over.
+  return state.plan || step.phase.status === "cancelled" ? createTooLate() : undefined;
+}
+
+/** True when the operator's budget bounds a coordination, or the one whose child submitted it. */
+async function hasOperatorBudget({ runs }: NestedDependencies, innermost: Coordination): Promise<boolean> {
+  let state = innermost;
+  while (state.kind !== "unopened" && !state.created.budget && state.created.parent)
+    state = await runs.state(state.created.parent.coordinationId);
+  return state.kind !== "unopened" && state.created.budget !== undefined;
 }
 
 interface Around {

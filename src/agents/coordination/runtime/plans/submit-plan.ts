@@ -346,11 +346,9 @@ async function ask(
   const state = await dependencies.runs.state(coordinationId);
   if (state.kind === "unopened")
     return { kind: "refused", code: "NOT_FOUND", reason: `there is no coordination ${coordinationId}` };
-  const { gateway } = dependencies.settings;
-  if (askedBy !== undefined && !isOwnedBy(state.created, { session: askedBy, gateway }))
+  if (askedBy !== undefined && !isOwnedBy(state.created, askedBy, dependencies.settings))
     return { kind: "refused", code: "NOT_OWNER", reason: "the coordination belongs to another session" };
   const submitted = await dependencies.runs.submit(coordinationId, [command]);
-  dependencies.watch(submitted.state);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   return { kind: submitted.kind, coordinationId };

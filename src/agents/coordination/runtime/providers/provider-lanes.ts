@@ -57,13 +57,15 @@ interface Entry {
   readonly turns: Turn[];
   /** Sessions whose next call was let go on and has not begun, with the time of that. */
   readonly released: Map<SessionKey, EpochMs>;
+  /** True when steps could not begin as of the last look at it. */
+  isHoldingBack: boolean;
   cancelWake: () => void;
 }
 
 interface Providers extends ProviderLanesDependencies {
   readonly entries: Map<string, Entry>;
   readonly calls: Map<SessionKey, NewestCall>;
-  readonly agents: Map<string, string>;
+  readonly agents: Map<AgentId, string>;
   readonly listeners: Set<() => void>;
   version: number;
   isStopped: boolean;
@@ -81,6 +83,7 @@ export function createProviderLanes(dependencies: ProviderLanesDependencies): Pr
   };
   return {
     canBeginStep: (agentId) => canBegin(providers, agentId),
+    heldBackAgents: () => findHeldBackAgents(providers),
     version: () => providers.version,
     onChange: (listener) => {
       const notify = (): void => listener();
@@ -106,24 +109,47 @@ function stop(providers: Providers): void {
 
 function canBegin({ agents, entries, clock }: Providers, agentId: AgentId): boolean {
   const entry = entries.get(agents.get(agentId) ?? "");
-  return !entry || canBeginStep(entry.lane, { waitingCalls: entry.turns.length, now: clock.now() });
+  return !entry || canTakeStep(entry, clock.now());
+}
+
+function canTakeStep({ lane, turns }: Entry, now: EpochMs): boolean {
+  return canBeginStep(lane, { waitingCalls: turns.length, now });
+}
+
+function findHeldBackAgents(providers: Providers): ReadonlySet<AgentId> {
+  const { agents, entries, clock } = providers;
+  const now = clock.now();
+  // Mostly no provider holds anything back, and then this is asked at every look at a plan.
+  if ([...entries.values()].every((entry) => canTakeStep(entry, now))) return new Set();
+  return new Set([...agents.keys()].filter((agentId) => !canBegin(providers, agentId)));
 }
 
 const AGENT_OF_SESSION = /^agent:([^:]+):/u;
 
 function beginCall(providers: Providers, { provider, session }: ProviderCall): void {
-  const { calls, agents, clock } = providers;
+  const { calls, clock } = providers;
   const entry = findOrAddEntry(providers, provider);
   if (!entry) return;
   const now = clock.now();
   const releasedAtMs = entry.released.get(session);
   const letGoAtMs = releasedAtMs ?? addMs(now, -UNHELD_MS);
   remember(calls, session, { provider, begunAtMs: now, letGoAtMs });
-  const agent = AGENT_OF_SESSION.exec(session)?.[1];
-  if (agent !== undefined) remember(agents, agent, provider);
   entry.lane = recordBegun(entry.lane, now, releasedAtMs);
   entry.released.delete(session);
   if (entry.turns.length > 0) giveTurns(providers, entry);
+  const agent = AGENT_OF_SESSION.exec(session)?.[1] as AgentId | undefined;
+  if (agent !== undefined) noteProvider(providers, agent, provider);
+}
+
+/** Remembers the provider of an agent. Steps that waited for the one before may begin by that, or the other way round. */
+function noteProvider(providers: Providers, agent: AgentId, provider: string): void {
+  const { agents } = providers;
+  const hasMoved = agents.get(agent) !== provider;
+  const couldBegin = canBegin(providers, agent);
+  remember(agents, agent, provider);
+  if (!hasMoved) return;
+  providers.version += 1;
+  if (canBegin(providers, agent) !== couldBegin) tellListeners(providers);
 }
 
 function findOrAddEntry({ entries }: Providers, provider: string): Entry | undefined {
@@ -134,6 +160,7 @@ function findOrAddEntry({ entries }: Providers, provider: string): Entry | undef
     lane: createProviderLane(),
     turns: [],
     released: new Map(),
+    isHoldingBack: false,
     cancelWake: () => undefined,
   };
   entries.set(provider, entry);
@@ -214,8 +241,15 @@ function giveTurns(providers: Providers, entry: Entry): void {
   const isClosed = now < closedUntilMs;
   if (isClosed || entry.turns.length > 0)
     entry.cancelWake = clock.wakeAt(isClosed ? closedUntilMs : nextAtMs, () => giveTurns(providers, entry));
+  const wasHoldingBack = entry.isHoldingBack;
+  entry.isHoldingBack = !canTakeStep(entry, now);
+  // Counted also where nothing seems changed: it may have been open for a moment in between.
   providers.version += 1;
-  for (const listener of providers.listeners) listener();
+  if (entry.isHoldingBack !== wasHoldingBack) tellListeners(providers);
+}
+
+function tellListeners({ listeners }: Providers): void {
+  for (const listener of listeners) listener();
 }
 
 function findNextTime({ lane, released }: Entry, now: EpochMs): EpochMs {

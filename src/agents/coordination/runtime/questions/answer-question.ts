@@ -87,11 +87,11 @@ async function answerChild(
 
 /** Another gateway may have a session of the same key as the owner that was asked. */
 function isAskedOf(
-  { settings: { gateway } }: QuestionDependencies,
+  { settings }: QuestionDependencies,
   { state, question }: { readonly state: KnownCoordination; readonly question: Escalation },
   session: SessionKey,
 ): boolean {
-  return question.askedOf === session && !isOwnerElsewhere(state.created, { session, gateway });
+  return question.askedOf === session && !isOwnerElsewhere(state.created, session, settings);
 }
 
 async function answer(dependencies: QuestionDependencies, request: AnswerRequest): Promise<QuestionAnswered> {
@@ -142,7 +142,6 @@ async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow)
     [command],
     text.content ? [text.content] : [],
   );
-  dependencies.watch(submitted.state);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   const closed = findQuestion(submitted.state, escalationId)?.closed;
@@ -264,7 +263,6 @@ async function askAt(
   const submitted = await dependencies.runs.submit(place.runId, commands, [content]);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
-  dependencies.watch(submitted.state);
   const open = submitted.state.kind === "open" ? findSameQuestion(submitted.state, command) : undefined;
   if (!open) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
   return {

@@ -1,7 +1,6 @@
 /** Owns: waiting for the answer to a question, in the session that asked it. */
 import { addMs, type CoordinationId } from "../../contracts/ids.ts";
 import type { Coordination, Escalation } from "../../ledger/state.ts";
-import { describeError } from "../../std/describe-error.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import type { QuestionWaits } from "./question-waits.ts";
 import { parseQuestionId, type QuestionOutcome } from "./question-requests.ts";
@@ -43,7 +42,6 @@ export async function awaitAnswer(
     const submitted = await dependencies.runs.submit(coordinationId, [
       { type: "recordTelling", tellingId, delivery: "delivered" },
     ]);
-    dependencies.watch(submitted.state);
     // Nobody is told of a question that was withdrawn, so that nobody was told of it before.
     const isTold = submitted.kind === "replay" && resolution !== "cancelled";
     return {
@@ -53,7 +51,9 @@ export async function awaitAnswer(
     };
   } finally {
     // Sessions that were left to tell are told once nobody waits for it.
-    claim.release(() => void lookAgain(dependencies, coordinationId));
+    claim.release(() => {
+      dependencies.lookAt(coordinationId);
+    });
   }
 }
 
@@ -68,14 +68,6 @@ async function readClosedQuestion(
     const question = findQuestion(state, escalationId);
     return question?.closed ? question : undefined;
   });
-}
-
-async function lookAgain({ runs, watch, logger }: WaitDependencies, runId: CoordinationId): Promise<void> {
-  try {
-    watch(await runs.state(runId));
-  } catch (error) {
-    logger.warn({ runId }, `could not look again: ${describeError(error)}`);
-  }
 }
 
 /** Returns the question of that id; `undefined` where the coordination has none. */

@@ -1,9 +1,12 @@
 /**
  * Owns: telling people of an open question through a channel, and recording what became of that. After a crash the same notice may
- * go out again under the same id; one that was given up is not tried again, and the log shows it.
+ * go out again under the same id; one that was given up is not tried again, and the log shows it unless the question was settled
+ * meanwhile.
  */
-import { isOpenedIn, type OwnerPlace } from "../../contracts/coordination-summary.ts";
+import { nameGatewayAway, type OwnerPlace } from "../../contracts/coordination-summary.ts";
 import type { Channel } from "../../contracts/escalation.ts";
+import type { FactPayloads } from "../../contracts/facts.ts";
+import type { CoordinationId } from "../../contracts/ids.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { listAnswers } from "../../escalation/rule-on-answer.ts";
 import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
@@ -16,6 +19,7 @@ import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
+import { formatShellArguments } from "../../std/shell-arguments.ts";
 import { listOwnersAround } from "./plan-owners.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
@@ -47,18 +51,23 @@ export async function notifyPeople(
     chatSession: chat.ownerSession,
     notice,
     signal: dependencies.stopping,
+    isOpen: async () => (await findResolution(dependencies, coordinationId, escalationId)) === undefined,
   };
   const outcome =
     away === undefined
       ? await notifyChannel(dependencies, dependencies.channelOf(channel), message)
       : createFailedNotice(`the session that people talk to is in gateway ${away}`);
   if (dependencies.stopping.aborted) return;
-  if (outcome.kind === "failed")
+  if (outcome.kind === "failed") {
+    // Nobody misses a question that was answered or given up in the meantime; of one that expired people should have heard.
+    const resolution = await findResolution(dependencies, coordinationId, escalationId);
+    if (resolution !== undefined && resolution !== "expired") return;
     dependencies.logger.warn(
       { runId: coordinationId, question: escalationId, channel, tries: outcome.tries },
       `people were not told of a question: ${outcome.message}`,
     );
-  const submitted = await dependencies.runs.submit(coordinationId, [
+  }
+  await dependencies.runs.submit(coordinationId, [
     {
       type: "recordNotice",
       escalationId,
@@ -68,7 +77,18 @@ export async function notifyPeople(
       tries: Math.max(1, outcome.tries),
     },
   ]);
-  dependencies.watch(submitted.state);
+}
+
+/** Finds how a question was closed, also by another process; `undefined` while it is open, or where the ledger cannot be read. */
+async function findResolution(
+  { runs }: NotifyDependencies,
+  coordinationId: CoordinationId,
+  escalationId: string,
+): Promise<FactPayloads["escalation.closed"]["resolution"] | undefined> {
+  const state = await runs.latest(coordinationId).catch(() => undefined);
+  return !state || state.kind === "unopened"
+    ? undefined
+    : state.escalations.get(escalationId)?.closed?.resolution;
 }
 
 /** Finds the session that people talk to, with its gateway. A subagent has no chat, and may be at work. */
@@ -86,7 +106,7 @@ function findGatewayAway(
   channel: Channel,
   chat: OwnerPlace,
 ): string | undefined {
-  return OF_SESSION.has(channel) && !isOpenedIn(chat, settings.gateway) ? chat.gateway : undefined;
+  return OF_SESSION.has(channel) ? nameGatewayAway(chat, settings) : undefined;
 }
 
 function createFailedNotice(message: string): NoticeOutcome {
@@ -167,7 +187,7 @@ function isAlsoMismatch(steps: OpenCoordination["steps"], escalation: Escalation
 
 /** The question can be answered by whoever reads it in the ledger. */
 function describeWithheld(questionId: string): string {
-  return `Its words are withheld until its result is let through; an operator reads them with: openclaw coordination questions show ${questionId}`;
+  return `Its words are withheld until its result is let through; an operator reads them with: openclaw coordination questions show ${formatShellArguments(questionId)}`;
 }
 
 /** One sentence, free of content. `isOverwrite`: the write that it is about has happened. */

@@ -14,7 +14,7 @@ import type { Attempt, Order, Start } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
 import { explainElsewhere, isBeingStopped } from "../attempts/attempt-facts.ts";
 import { isOwnerGivenUp } from "../attempts/nested-plans.ts";
-import { createTellingKey, TELLING_KEY_END } from "../attempts/told-turns.ts";
+import { createTellingKey, isAnswerTooLate, TELLING_KEY_END } from "../attempts/told-turns.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import {
   findAsker,
@@ -53,10 +53,7 @@ export async function tellSession(
   if (answered && asker)
     await followAnsweredTurn(dependencies, { runId: coordinationId, tellingId }, answered);
   if (dependencies.stopping.aborted || !delivery) return;
-  const submitted = await dependencies.runs.submit(coordinationId, [
-    { type: "recordTelling", tellingId, delivery },
-  ]);
-  dependencies.watch(submitted.state);
+  await dependencies.runs.submit(coordinationId, [{ type: "recordTelling", tellingId, delivery }]);
 }
 
 interface Due {
@@ -76,6 +73,17 @@ function createNotDelivered(session: SessionKey, why: string): Delivered {
 }
 
 async function deliverTelling(
+  dependencies: TellDependencies,
+  due: Due,
+  asker: Asker | undefined,
+): Promise<Delivered> {
+  // The host is asked whether a turn began only where some process may have asked for it.
+  if (asker && isAnswerTooLate(due.telling, asker.step))
+    return createNotDelivered(due.telling.session, "its attempt was at its deadline");
+  return await tellUntilKnown(dependencies, due, asker);
+}
+
+async function tellUntilKnown(
   dependencies: TellDependencies,
   due: Due,
   asker: Asker | undefined,

@@ -75,7 +75,6 @@ async function record(
   const { spec, phase } = found.step;
   const command = commandOf({ stepId: spec.stepId, attempt: phase.attempt });
   const submitted = await dependencies.runs.submit(coordinationId, [command], contents);
-  dependencies.watch(submitted.state);
   if (submitted.kind !== "refused") return;
   const { code, reason } = submitted;
   dependencies.logger.warn(

@@ -65,7 +65,7 @@ function watchedChildOf(
 }
 
 async function observe(
-  { refOf, runs, settings, watch }: RuntimeDependencies,
+  { refOf, runs, settings }: RuntimeDependencies,
   { coordinationId, stepId, attempt }: WatchedChild,
   { ran, toolNames, refused }: SeenRun,
 ): Promise<void> {
@@ -73,10 +73,9 @@ async function observe(
   const ref = text === undefined ? undefined : refOf(text);
   const tools = ref && toolNames ? { tools: { count: toolNames.length, sha256: ref.sha256 } } : {};
   const contents = ref && text !== undefined && settings.contentMs > 0 ? [{ ref, text }] : [];
-  const submitted = await runs.submit(
+  await runs.submit(
     coordinationId,
     [{ type: "observeChild", stepId, attempt, ran: { ...ran, ...tools }, ...(refused && { refused }) }],
     contents,
   );
-  watch(submitted.state);
 }

@@ -12,7 +12,7 @@ import type { ChildEnding, ObservedChild } from "../../contracts/observation.ts"
 import { isFollowed } from "../../dispatch/effects/followed-steps.ts";
 import { commandFromOutcome } from "../../dispatch/effects/rule-on-observation.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
-import { childOf, type Coordination, type Step } from "../../ledger/state.ts";
+import { childOf, type Step } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -57,7 +57,6 @@ export interface SpawnRequestDependencies extends AdmitDependencies {
 
 /** Moves coordinations on. */
 interface SpawnDispatcher {
-  readonly watch: (state: Coordination) => void;
   readonly giveBack: (runId: CoordinationId, stepId: string) => void;
   readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
 }
@@ -91,7 +90,6 @@ async function admitThroughGate(
     const { coordinationId, stepId, parentStepId } = admission.envelope;
     entry.bind(createIdempotencyKey(coordinationId, stepId, 1), coordinationId);
     if (parentStepId) dispatcher.giveBack(coordinationId, parentStepId);
-    dispatcher.watch(admission.state);
     return admission;
   } finally {
     entry.leave();
@@ -108,7 +106,6 @@ async function submit(
     const { code, reason } = submitted;
     dependencies.logger.info({ runId, refusal: code, command: commands[0]?.type }, `refused: ${reason}`);
   }
-  dependencies.dispatcher.watch(submitted.state);
   return submitted;
 }
 

@@ -18,12 +18,24 @@ import { createTurnsByName } from "../../std/turns-by-name.ts";
 import type { WorkflowHostDependencies } from "./records/workflow-dependencies.ts";
 import { ownWorkspace } from "./records/run-workspace.ts";
 
-/** Lists the workflows that this host would not refuse to run. */
-function listRunnableIds({ definitions, book, settings, agentBook }: Hosting): readonly string[] {
-  return definitions.flatMap((definition) => {
-    const { workflow } = book.compile(definition);
-    return workflow && !refusalOf({ settings, agentBook }, workflow) ? [definition.id] : [];
+/** Lists the workflows that this host would not refuse to run, and warns of the others. */
+function listRunnableIds(hosting: Hosting): readonly string[] {
+  return hosting.definitions.flatMap((definition) => {
+    const { id } = definition;
+    const refusal = describeRefusal(hosting, definition);
+    if (refusal === undefined) return [id];
+    hosting.logger.warn({ workflowId: id }, `the workflow ${id} is not offered: ${refusal}`);
+    return [];
   });
+}
+
+/** Describes why this host would refuse to run a workflow; `undefined` where it would not. */
+function describeRefusal(
+  { book, settings, agentBook }: Hosting,
+  definition: WorkflowDefinition,
+): string | undefined {
+  const { workflow, problems } = book.compile(definition);
+  return workflow ? refusalOf({ settings, agentBook }, workflow)?.message : problems.join("; ");
 }
 
 async function createAndDrive(

@@ -20,7 +20,7 @@ export interface MergeProblem extends KeptWork {
 const REASONS: Readonly<Record<MergeBackObstacle, string>> = {
   both_changed: "changed in the folder, too",
   held: "held by another step",
-  not_a_file: "no plain file, or its place is taken",
+  not_a_file: "no plain file, only a pointer of Git LFS, or its place is taken",
   changed_meanwhile: "changed while it was merged",
   not_writable: "cannot be written",
 };

@@ -90,11 +90,11 @@ async function mergeBack(merge: Merge): Promise<void> {
     return;
   }
   const { message } = compared;
-  // A merge that was begun may be written in part: only people can tell.
   const mayBeWritten = merge.begun !== undefined;
-  if (compared.kind === "too_much" || mayBeWritten)
-    await askAbout(merge, { unmerged: [], message, changed: [], mayBeWritten });
-  else await submit(merge, { type: "failMerge", ...aboutOf(merge), message });
+  // Where work is left, or a merge that was begun may be written in part, only people can tell.
+  if (compared.kind === "absent" && !mayBeWritten)
+    await submit(merge, { type: "failMerge", ...aboutOf(merge), message });
+  else await askAbout(merge, { unmerged: [], message, changed: [], mayBeWritten });
 }
 
 async function writeMerged(
@@ -221,6 +221,5 @@ async function submit(
   contents: readonly ContentInput[] = [],
 ): Promise<boolean> {
   const submitted = await dependencies.runs.submit(state.coordinationId, [command], contents);
-  dependencies.watch(submitted.state);
   return submitted.kind !== "refused";
 }

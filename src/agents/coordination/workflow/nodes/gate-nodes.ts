@@ -5,6 +5,7 @@ import { waitForAnswer } from "../node-contract/suspension.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
 import { inputsOf, type Values } from "../state/values.ts";
+import { listSchemaProblems } from "../../plan/output-schema.ts";
 import { isRecord } from "../../std/is-record.ts";
 
 /** Asks once; the answer, or the end of the time, decides. `answered` says what an answer means. */
@@ -119,7 +120,11 @@ function questionsOf({ node: { node } }: NodeView): readonly object[] {
 
 /** Whatever is no question could not be answered wrongly. */
 function listQuestionProblems(id: string, questions: unknown): string[] {
-  if (questions === undefined || questions === null || areQuestions(questions)) return [];
+  if (questions === undefined || questions === null) return [];
+  if (areQuestions(questions))
+    return questions.flatMap((question) =>
+      listSchemaProblems(question["schema"], `schema of question ${question.id} of node ${id}`),
+    );
   return [`questions of node ${id} is no list of {id, question}, each with an id of its own`];
 }
 
@@ -158,7 +163,10 @@ export const interruptGate = createGate(
       ? { kind: "fail", error: { code: "interrupt_timeout", message: "nobody answered in time" } }
       : { kind: "complete", outputs: { ...value } };
   },
-  ({ node: { id, config } }) => interruptProblems(id, config),
+  ({ node: { id, config } }) => [
+    ...interruptProblems(id, config),
+    ...listSchemaProblems(config["resumeSchema"], `resumeSchema of node ${id}`),
+  ],
 );
 
 /** Leaves out what is null: it is not configured, and must not hide what is configured beside the data. */

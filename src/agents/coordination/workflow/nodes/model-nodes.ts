@@ -2,7 +2,9 @@
 import { REFUSED, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import { findJson } from "../node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-contract/node-type.ts";
+import type { GraphNode } from "../state/node-graph.ts";
 import { inputsOf, type Values } from "../state/values.ts";
+import { listSchemaProblems } from "../../plan/output-schema.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { draftCompleted, draftFailed, draftFailureOf } from "./ends.ts";
 
@@ -10,7 +12,13 @@ const MAX_TOKENS = 4_000;
 
 type Answered = EffectOutcome & { readonly kind: "model_answered" };
 
+/** Lists why no answer of the node's model can be held against the schema that the node asks for. */
+export function listModelSchemaProblems({ node: { id, config } }: GraphNode): string[] {
+  return listSchemaProblems(config["outputSchema"], `outputSchema of node ${id}`);
+}
+
 export const structuredOutput: NodeType = {
+  check: listModelSchemaProblems,
   step: (view) => ({ kind: "act", effect: createAskEffect(view) }),
   settle: (view, _effect, outcome) => {
     if (outcome.kind !== "model_answered") return draftUnanswered(view, outcome);

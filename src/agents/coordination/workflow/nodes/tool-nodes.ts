@@ -19,7 +19,7 @@ import { draftCompleted, draftFailed } from "./ends.ts";
 import { inputsOf, variableOf, type Values } from "../state/values.ts";
 import { resolvePeerAddress } from "../../std/foreign-text.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { callPrompt } from "./model-nodes.ts";
+import { callPrompt, listModelSchemaProblems } from "./model-nodes.ts";
 
 interface Target {
   readonly name: string;
@@ -109,6 +109,7 @@ function recordedInputsOf({ nodeRun: { openCall } }: NodeView): Values | undefin
 
 /** `core.ai.callPrompt` is a model's turn unless it names a tool. */
 export const toolOrPrompt: NodeType = {
+  check: (node) => (isRecord(node.node.config["mcp"]) ? [] : listModelSchemaProblems(node)),
   step: (view) => (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).step(view),
   settle: (view, effect, outcome) =>
     (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle?.(view, effect, outcome) ?? [],

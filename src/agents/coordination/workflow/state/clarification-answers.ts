@@ -28,7 +28,7 @@ export function readQuestions(value: unknown): AskedQuestion[] {
 }
 
 /** True when each question can be asked, and each has an id of its own. */
-export function areQuestions(value: unknown): boolean {
+export function areQuestions(value: unknown): value is readonly (Values & { readonly id: string })[] {
   const questions = readQuestions(value);
   const ids = new Set(questions.map(({ id }) => id));
   return Array.isArray(value) && value.length > 0 && ids.size === value.length;

@@ -1,8 +1,8 @@
 /**
  * Owns: the stream of changes. It resumes where it was, waits longer after each failure, and notices a connection that went
- * silent.
+ * silent. Its beats tell what the server's clock says, by which all times of the page are told.
  */
-import type { LiveChange, LiveEnd } from "../../contract/live.ts";
+import type { LiveBeat, LiveChange, LiveEnd } from "../../contract/live.ts";
 import { ApiProblem, type PageApi } from "./page-api.ts";
 
 export type FeedState = "connecting" | "live" | "lost" | "paused" | "ended";
@@ -11,6 +11,8 @@ export interface FeedListener {
   /** `undefined`: too much happened, or the page was away; everything may have changed. */
   onChange(change: LiveChange | undefined): void;
   onState(state: FeedState): void;
+  /** Time has gone on, whether anything happened or not. */
+  onBeat(): void;
 }
 
 /** The server beats every ten seconds. */
@@ -25,19 +27,27 @@ interface FeedEvent {
 export class LiveFeed {
   readonly #api: PageApi;
   readonly #listeners = new Set<FeedListener>();
+  /** By how much the server's clock is ahead of the browser's. */
+  #aheadMs: number;
   #state: FeedState = "connecting";
   #lastEventId = "";
   #failures = 0;
   #connection: AbortController | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(api: PageApi) {
+  constructor(api: PageApi, serverNowMs: number) {
     this.#api = api;
+    this.#aheadMs = serverNowMs - Date.now();
     window.addEventListener("online", () => this.#retryNow());
   }
 
   get state(): FeedState {
     return this.#state;
+  }
+
+  /** Returns what the server's clock says now. */
+  get nowMs(): number {
+    return Date.now() + this.#aheadMs;
   }
 
   /** Returns what ends it. */
@@ -119,6 +129,7 @@ export class LiveFeed {
   #take(message: string): void {
     const { event, data } = this.#parse(message);
     if (event === "change") this.#tell(JSON.parse(data) as LiveChange);
+    if (event === "beat") this.#keepTime(JSON.parse(data) as LiveBeat);
     if (event === "lost") this.#tell(undefined);
     if (event === "end" && (JSON.parse(data) as LiveEnd).because === "session_ended") {
       this.#enter("ended");
@@ -151,6 +162,11 @@ export class LiveFeed {
     if (this.#state === state) return;
     this.#state = state;
     for (const listener of this.#listeners) listener.onState(state);
+  }
+
+  #keepTime({ nowMs }: LiveBeat): void {
+    this.#aheadMs = nowMs - Date.now();
+    for (const listener of this.#listeners) listener.onBeat();
   }
 
   #tell(change: LiveChange | undefined): void {

@@ -21,8 +21,11 @@ export interface PageApi {
   stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
 }
 
+const pageOfTab = document.querySelector('meta[name="coordination-page"]')?.getAttribute("content");
+/** True in the Control UI's tab, whose document says where the page is, and whose frame may save no files. */
+export const IS_IN_TAB = typeof pageOfTab === "string";
 /** Beside the document, wherever the page is mounted. */
-const ROOT = "./api/";
+const ROOT = `${pageOfTab ?? "./"}api/`;
 
 /** @throws ApiProblem */
 export async function signIn(link: string): Promise<{ readonly api: PageApi; readonly session: SignedIn }> {

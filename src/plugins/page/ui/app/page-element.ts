@@ -67,6 +67,7 @@ export abstract class LoadedElement<T> extends PageElement {
         if (!change || this.isConcerned(change)) this.reload();
       },
       onState: () => undefined,
+      onBeat: () => this.onBeat(),
     });
     this.reload();
   }
@@ -75,6 +76,11 @@ export abstract class LoadedElement<T> extends PageElement {
     super.disconnectedCallback();
     this.#stopListening?.();
     clearTimeout(this.#timer);
+  }
+
+  /** Tells ages and what is left of a time anew. */
+  protected onBeat(): void {
+    this.requestUpdate();
   }
 
   /** Reads at once, and then at most once in a while. */

@@ -4,6 +4,7 @@ import { formatDuration, formatInstant } from "../../../../agents/coordination/s
 import { STATUS_SIGNS } from "../../drawing/draw-row.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
 import { showLine } from "../../drawing/visible-text.ts";
+import { IS_IN_TAB } from "../app/page-api.ts";
 
 /** A sign and a word, because a colour alone tells some people nothing. */
 export function showStatus(status: string): TemplateResult {
@@ -17,7 +18,7 @@ export function showInstant(atMs: number): TemplateResult {
   return html`<time datetime=${new Date(atMs).toISOString()} title=${instant}>${instant}</time>`;
 }
 
-/** By this clock, which may differ from the server's: never less than nothing. */
+/** Never less than nothing: who recorded it may have another clock than the server. */
 export function describeAge(atMs: number, nowMs: number): string {
   return formatDuration(Math.max(0, nowMs - atMs));
 }
@@ -40,6 +41,16 @@ export function showFields(fields: readonly Field[]): TemplateResult {
 
 export function showEmpty(isEmpty: boolean, sentence: string): TemplateResult | typeof nothing {
   return isEmpty ? html`<p class="quiet">${sentence}</p>` : nothing;
+}
+
+/** Returns a button that saves a file. In the tab it returns a sentence that says where files can be saved. */
+export function showSaveButton(label: string, onSave: () => void): TemplateResult {
+  if (IS_IN_TAB)
+    return html`<span class="quiet"
+      >Files cannot be saved here, but by the page in a window of its own: run
+      <code>openclaw coordination page</code>.</span
+    >`;
+  return html`<button type="button" @click=${onSave}>${label}</button>`;
 }
 
 /** Gives a text to whoever reads the page as a file; nothing is sent anywhere. */

@@ -1,8 +1,9 @@
 /** Owns: conflicts over resources with their rulings, and what is claimed now. */
 import { html, nothing, type TemplateResult } from "lit";
-import { formatDuration } from "../../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatDuration } from "../../../../agents/coordination/std/quantities.ts";
+import { formatShellArguments } from "../../../../agents/coordination/std/shell-arguments.ts";
 import type { Done } from "../../contract/actions.ts";
-import type { ClaimsList, ConflictsList, ShownConflict } from "../../contract/questions.ts";
+import type { ClaimsList, ConflictsList, ShownClaim, ShownConflict } from "../../contract/questions.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
 import { describeShownResource } from "../../../reports/shown-resource.ts";
 import { showLine } from "../../drawing/visible-text.ts";
@@ -11,36 +12,46 @@ import { LoadedElement, showAction } from "../app/page-element.ts";
 import { showEmpty, showInstant } from "../parts/words.ts";
 
 interface Contention {
-  readonly conflicts: ConflictsList["conflicts"];
-  readonly claims: ClaimsList["claims"];
-  readonly isMore: boolean;
+  readonly openConflicts: ConflictsList;
+  /** Open ones, too. */
+  readonly newestConflicts: ConflictsList;
+  readonly claims: ClaimsList;
 }
 
 class ConflictsView extends LoadedElement<Contention> {
   protected override async read(): Promise<Contention> {
-    const [{ conflicts }, { claims, isMore }] = await Promise.all([
-      this.page.api.get<ConflictsList>("conflicts", { which: "all" }),
-      this.page.api.get<ClaimsList>("claims"),
+    const { api } = this.page;
+    const [openConflicts, newestConflicts, claims] = await Promise.all([
+      api.get<ConflictsList>("conflicts", { which: "open" }),
+      api.get<ConflictsList>("conflicts", { which: "all" }),
+      api.get<ClaimsList>("claims"),
     ]);
-    return { conflicts, claims, isMore };
+    return { openConflicts, newestConflicts, claims };
   }
 
   protected override isConcerned({ types }: { readonly types: readonly string[] }): boolean {
     return types.some((type) => /^(?:conflict|claim|resource|coordination)\./u.test(type));
   }
 
-  protected override show({ conflicts, claims, isMore }: Contention): TemplateResult {
+  protected override show({ openConflicts, newestConflicts, claims }: Contention): TemplateResult {
+    const settled = newestConflicts.conflicts.filter(({ resolution }) => resolution);
+    const settledIds = new Set(settled.map(({ conflictId }) => conflictId));
+    const stillOpen = openConflicts.conflicts.filter(({ conflictId }) => !settledIds.has(conflictId));
+    const unreadable = Math.max(openConflicts.unreadable ?? 0, newestConflicts.unreadable ?? 0);
+    const isEmpty = stillOpen.length + settled.length + unreadable === 0;
+    const damaged = `The conflicts of at least ${formatCount(unreadable, "damaged coordination")} cannot be read: run \`verify\`.`;
     return html`<h1>Conflicts and claims</h1>
       <h2>Conflicts</h2>
-      ${showEmpty(conflicts.length === 0, "No two steps wanted the same thing yet.")}
-      ${conflicts.length === 0 ? nothing : showConflicts(conflicts)}
+      ${showEmpty(isEmpty, "No two steps wanted the same thing yet.")} ${showEmpty(unreadable > 0, damaged)}
+      ${showConflicts("Open conflicts", stillOpen)} ${showEmpty(openConflicts.isMore, MORE_OPEN)}
+      ${showConflicts("Settled conflicts", settled)} ${showEmpty(newestConflicts.isMore, MORE_SETTLED)}
       <h2>Claims</h2>
-      ${showEmpty(claims.length === 0, "Nothing is claimed.")}
-      ${claims.length === 0 ? nothing : this.#showClaims(claims)}
-      ${isMore ? html`<p class="quiet">There are more claims; the command \`claims\` lists them all.</p>` : nothing}`;
+      ${showEmpty(claims.claims.length === 0, "Nothing is claimed.")}
+      ${claims.claims.length === 0 ? nothing : this.#showClaims(claims.claims)}
+      ${showEmpty(claims.isMore, "There are more claims; the command `claims` lists them all.")}`;
   }
 
-  #showClaims(claims: Contention["claims"]): TemplateResult {
+  #showClaims(claims: ClaimsList["claims"]): TemplateResult {
     return html`<div class="table" tabindex="0" role="region" aria-label="Claims">
       <table>
         <thead>
@@ -60,22 +71,15 @@ class ConflictsView extends LoadedElement<Contention> {
     </div>`;
   }
 
-  #showClaim({
-    token,
-    resource,
-    coordinationId,
-    stepId,
-    acquiredAtMs,
-    expiresAtMs,
-    expired,
-  }: Contention["claims"][number]): TemplateResult {
-    const leftMs = expiresAtMs - Date.now();
+  #showClaim(claim: ShownClaim): TemplateResult {
+    const { token, resource, coordinationId, stepId, acquiredAtMs, expiresAtMs, expired } = claim;
+    const leftMs = expiresAtMs - this.page.feed.nowMs;
     const release = showAction(this.page, {
       label: "Release",
       right: "write",
       action: () => ({
         title: `Release the claim ${token}`,
-        before: `${showLine(describeShownResource(resource), 200)} becomes free for other steps. What step ${stepId} still writes there is refused, because its token no longer counts.`,
+        before: describeRelease(claim),
         confirm: "Release the claim",
         isDangerous: true,
         perform: () => this.page.api.post<Done>(`claims/${encodeURIComponent(String(token))}/release`, {}),
@@ -97,37 +101,53 @@ class ConflictsView extends LoadedElement<Contention> {
   }
 }
 
-function showConflicts(conflicts: readonly ShownConflict[]): TemplateResult {
-  return html`<div class="table" tabindex="0" role="region" aria-label="Conflicts, newest first">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">When</th>
-          <th scope="col">Resource</th>
-          <th scope="col">Who asked</th>
-          <th scope="col">Outcome</th>
-          <th scope="col">Because</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${conflicts.map(
-          ({ detectedAtMs, resource, requesterName, outcome, coordinationId, contest, resolution }) =>
-            html`<tr>
-              <td>${showInstant(detectedAtMs)}</td>
-              <td class="mono wide">${showLine(describeShownResource(resource))}</td>
-              <td>
-                <a
-                  href=${formatAddress({ place: "runs", id: coordinationId, query: { step: contest?.requester } })}
-                  >${showLine(requesterName, 60)}</a
-                >
-              </td>
-              <td>◆ ${showLine(outcome)}</td>
-              <td>${resolution ? formatWords(showLine(resolution.because)) : "people are asked"}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+/** Says what releasing a claim does to its holder. */
+function describeRelease({ resource, coordinationId, stepId, isOfOwner }: ShownClaim): string {
+  const holder = isOfOwner ? "The owner's session" : `Step ${stepId}`;
+  const free = `${showLine(describeShownResource(resource), 200)} becomes free for other steps.`;
+  const effect = `${holder} keeps working, and its next write there is ruled on anew.`;
+  if (isOfOwner) return `${free} ${effect}`;
+  const command = `cancel ${formatShellArguments(coordinationId, stepId)}`;
+  return `${free} ${effect} To stop the step, cancel it: \`${command}\`.`;
+}
+
+const MORE_OPEN =
+  "There are older open conflicts; the command `conflicts --open` lists them with a larger `--limit`.";
+const MORE_SETTLED = "There are older conflicts; the command `conflicts` lists them with a larger `--limit`.";
+
+function showConflicts(name: string, conflicts: readonly ShownConflict[]): TemplateResult | typeof nothing {
+  if (conflicts.length === 0) return nothing;
+  return html`<h3>${name}</h3>
+    <div class="table" tabindex="0" role="region" aria-label="${name}, newest first">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">Resource</th>
+            <th scope="col">Who asked</th>
+            <th scope="col">Outcome</th>
+            <th scope="col">Because</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${conflicts.map(
+            ({ detectedAtMs, resource, requesterName, outcome, coordinationId, contest, resolution }) =>
+              html`<tr>
+                <td>${showInstant(detectedAtMs)}</td>
+                <td class="mono wide">${showLine(describeShownResource(resource))}</td>
+                <td>
+                  <a
+                    href=${formatAddress({ place: "runs", id: coordinationId, query: { step: contest?.requester } })}
+                    >${showLine(requesterName, 60)}</a
+                  >
+                </td>
+                <td>◆ ${showLine(outcome)}</td>
+                <td>${resolution ? formatWords(showLine(resolution.because)) : "people are asked"}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`;
 }
 
 customElements.define("conflicts-view", ConflictsView);

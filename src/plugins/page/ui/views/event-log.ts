@@ -4,7 +4,7 @@ import type { EventsPage, LoggedEvent, ReadableEvent } from "../../contract/runs
 import { showLine, showText } from "../../drawing/visible-text.ts";
 import { describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
-import { saveFile } from "../parts/words.ts";
+import { saveFile, showSaveButton } from "../parts/words.ts";
 
 const PAGE_EVENTS = 200;
 const SAVED_PAGE_EVENTS = 1_000;
@@ -100,7 +100,7 @@ class EventLog extends PageElement {
             placeholder="type, step, text"
             @input=${(event: InputEvent) => this.#onFilter(event)}
         /></label>
-        <button type="button" @click=${() => void this.#save()}>Save as JSON lines</button>
+        ${showSaveButton("Save as JSON lines", () => void this.#save())}
         <span class="quiet"
           >${shown.length} of ${this.events.length}
           read${this.next === undefined ? "" : ", there are more"}</span

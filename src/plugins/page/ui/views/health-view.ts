@@ -9,6 +9,7 @@ import {
 } from "../../../../agents/coordination/std/quantities.ts";
 import { describeGateways } from "../../../reports/gateway-report.ts";
 import type { HealthReport, LastVerification } from "../../contract/health.ts";
+import type { Home } from "../../contract/session.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
 import { LoadedElement } from "../app/page-element.ts";
 import { showFields, showInstant } from "../parts/words.ts";
@@ -28,8 +29,13 @@ const ATTENTION: readonly Curve[] = [
 const EVENTS: readonly Curve[] = [{ name: "events", color: "--accent", dash: [] }];
 
 class HealthView extends LoadedElement<HealthReport> {
-  protected override read(): Promise<HealthReport> {
-    return this.page.api.get("health");
+  /** By how much the server's clock was ahead of the browser's when the report was read. */
+  #aheadMs = 0;
+
+  protected override async read(): Promise<HealthReport> {
+    const report = await this.page.api.get<HealthReport>("health");
+    this.#aheadMs = report.atMs - Date.now();
+    return report;
   }
 
   protected override isConcerned(): boolean {
@@ -45,7 +51,7 @@ class HealthView extends LoadedElement<HealthReport> {
         ${showTile("open conflicts", contents.openConflicts)}
         ${showTile("refused calls", contents.refusedCalls)} ${showTile("mismatches", contents.mismatches)}
       </ul>
-      ${showLedger(report)} ${showLanes(report)}
+      ${showLedger(report, this.#aheadMs)} ${showLanes(report, this.page.session.product.home)}
       <h2>Measures</h2>
       <measures-table .page=${this.page}></measures-table>
       <h2>The last day</h2>
@@ -71,15 +77,10 @@ function showVerification(verification: LastVerification | undefined): string | 
   return html`${showInstant(atMs)}: ${outcome}`;
 }
 
-function showLedger({
-  contents,
-  health,
-  ledgerBytes,
-  claims,
-  verification,
-  atMs,
-}: HealthReport): TemplateResult {
-  const skew = atMs - Date.now();
+function showLedger(
+  { contents, health, ledgerBytes, claims, verification }: HealthReport,
+  aheadMs: number,
+): TemplateResult {
   const { runningUsage, answerByMs } = contents;
   return html`<h2>Ledger</h2>
     ${showFields([
@@ -102,8 +103,8 @@ function showLedger({
       ["next deadline of a question", answerByMs === undefined ? undefined : showInstant(answerByMs)],
       [
         "clocks",
-        Math.abs(skew) > CLOCK_MS_MAX
-          ? `the server's clock is ${formatDuration(Math.abs(skew))} ${skew > 0 ? "ahead of" : "behind"} this one`
+        Math.abs(aheadMs) > CLOCK_MS_MAX
+          ? `the server's clock is ${formatDuration(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead of" : "behind"} this one`
           : undefined,
       ],
     ])}`;
@@ -112,9 +113,13 @@ function showLedger({
 /** Smaller differences come from the network. */
 const CLOCK_MS_MAX = 30_000;
 
-function showLanes({ lanes }: HealthReport): TemplateResult {
-  if (!lanes)
-    return html`<p class="quiet">Lanes are those of a gateway; this page is served without one.</p>`;
+const WITHOUT_LANES: Readonly<Record<Home, string>> = {
+  gateway: "There are no lanes: this gateway coordinates nothing now.",
+  serve: "Lanes are those of a gateway; this page is served without one.",
+};
+
+function showLanes({ lanes }: HealthReport, home: Home): TemplateResult {
+  if (!lanes) return html`<p class="quiet">${WITHOUT_LANES[home]}</p>`;
   return html`<h2>Lanes</h2>
     <div class="table" tabindex="0" role="region" aria-label="Lanes">
       <table>

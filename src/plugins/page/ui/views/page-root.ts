@@ -76,9 +76,10 @@ class PageRoot extends PageElement {
     }
     try {
       const { api, session } = await signIn(link);
-      const feed = new LiveFeed(api);
+      const feed = new LiveFeed(api, session.nowMs);
       feed.listen({
         onChange: () => undefined,
+        onBeat: () => undefined,
         onState: (state) => {
           this.feedState = state;
         },

@@ -33,29 +33,24 @@ class WhatIf extends PageElement {
   }
 
   protected override render(): TemplateResult {
-    return html`<form @submit=${(event: Event) => this.#onSubmit(event)}>
-        <label class="field"
-          >Another policy, as JSON
-          <textarea class="mono" name="policy" rows="6" spellcheck="false">${EXAMPLE}</textarea>
-        </label>
-        <p class="quiet">The log is decided again under this policy. Nothing runs and nothing is recorded.</p>
-        <p class="buttons">
-          <button type="submit" class="primary" ?disabled=${this.isAsking}>Compare</button>
-        </p>
-      </form>
+    return html`<label class="field"
+        >Another policy, as JSON
+        <textarea class="mono" rows="6" spellcheck="false">${EXAMPLE}</textarea>
+      </label>
+      <p class="quiet">The log is decided again under this policy. Nothing runs and nothing is recorded.</p>
+      <p class="buttons">
+        <button type="button" class="primary" ?disabled=${this.isAsking} @click=${() => void this.#compare()}>
+          Compare
+        </button>
+      </p>
       <div aria-live="polite">
         ${this.problem === undefined ? nothing : html`<p class="problem">${showLine(this.problem, 2_000)}</p>`}
         ${this.answer?.whatIf ? showDifferences(this.answer.whatIf) : nothing}
       </div>`;
   }
 
-  #onSubmit(event: Event): void {
-    event.preventDefault();
+  async #compare(): Promise<void> {
     const text = this.querySelector("textarea")?.value ?? "";
-    void this.#compare(text);
-  }
-
-  async #compare(text: string): Promise<void> {
     this.isAsking = true;
     this.problem = undefined;
     this.answer = undefined;

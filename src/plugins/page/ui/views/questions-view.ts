@@ -10,6 +10,7 @@ import {
   describeClosing,
   describeEffect,
   describeExpiry,
+  describeNotice,
   describeSubject,
 } from "../../../reports/question-lines.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
@@ -36,8 +37,12 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   declare detail: QuestionDetail | undefined;
   declare detailProblem: string | undefined;
 
+  get #isAll(): boolean {
+    return this.query["which"] === "all";
+  }
+
   protected override async read(): Promise<QuestionsList> {
-    const which = this.query["which"] === "all" ? "all" : "open";
+    const which = this.#isAll ? "all" : "open";
     const list = await this.page.api.get<QuestionsList>("questions", { which });
     const isKnown = list.questions.some(({ questionId }) => questionId === this.chosen);
     if (!isKnown) this.#mark(list.questions[0]?.questionId);
@@ -75,7 +80,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   }
 
   protected override render(): TemplateResult {
-    const isAll = this.query["which"] === "all";
+    const isAll = this.#isAll;
     return html`<h1>Questions</h1>
       <p class="tools">
         <a href=${formatAddress({ place: "questions" })} aria-current=${isAll ? nothing : "true"}>Open</a>
@@ -89,10 +94,10 @@ class QuestionsView extends LoadedElement<QuestionsList> {
       ${super.render()}`;
   }
 
-  protected override show({ questions, unreadable = 0 }: QuestionsList): TemplateResult {
+  protected override show({ questions, isMore, unreadable = 0 }: QuestionsList): TemplateResult {
     const damaged = `The questions of ${formatCount(unreadable, "damaged coordination")} cannot be read: run \`verify\`.`;
     return html`${showEmpty(questions.length === 0 && unreadable === 0, "Nobody waits for an answer.")}
-      ${showEmpty(unreadable > 0, damaged)}
+      ${showEmpty(unreadable > 0, damaged)} ${showEmpty(isMore, this.#isAll ? OLDER : LATER)}
       <div class="split">
         <ul
           class="cards"
@@ -119,7 +124,7 @@ class QuestionsView extends LoadedElement<QuestionsList> {
         <span class="kind">? ${formatWords(cause)}</span>
         <strong>${showLine(stepName ?? stepId ?? "the coordination", 100)}</strong>
         <span class="quiet">${showLine(ownerSession, 60)}</span>
-        <span class="quiet">${status === "open" ? describeDeadline(deadlineAtMs) : "closed"}</span>
+        <span class="quiet">${status === "open" ? this.#describeDeadline(deadlineAtMs) : "closed"}</span>
       </button>
     </li>`;
   }
@@ -154,11 +159,16 @@ class QuestionsView extends LoadedElement<QuestionsList> {
       });
   }
 
+  #describeDeadline(atMs: number): string {
+    const leftMs = atMs - this.page.feed.nowMs;
+    return leftMs <= 0 ? "its time is over" : `${formatDuration(leftMs)} left`;
+  }
+
   #showDetail(): TemplateResult | typeof nothing {
     const { detail, detailProblem } = this;
     if (detailProblem !== undefined) return html`<p class="problem" role="alert">${detailProblem}</p>`;
     if (!detail) return nothing;
-    const { coordinationId, stepId, askedAtMs, deadlineAtMs, status, answers } = detail;
+    const { coordinationId, stepId, askedAtMs, deadlineAtMs, status, answers, notices = [] } = detail;
     return html`<article class="panel" aria-label="The question">
       <h2>${showLine(`${describeSubject(detail)}: ${describeCause(detail)}`)}</h2>
       ${showFields([
@@ -172,11 +182,16 @@ class QuestionsView extends LoadedElement<QuestionsList> {
         [
           "answer by",
           status === "open"
-            ? html`${showInstant(deadlineAtMs)} (${describeDeadline(deadlineAtMs)}; then
+            ? html`${showInstant(deadlineAtMs)} (${this.#describeDeadline(deadlineAtMs)}; then
               ${describeExpiry(detail)})`
             : undefined,
         ],
         ["answers", status === "open" ? describeAnswers(answers) : undefined],
+        [
+          "not by",
+          detail.requireDifferentApprover ? "the session that it is about, or whose plan it is" : undefined,
+        ],
+        ["told", notices.map(describeNotice).join(", ")],
         ["closed", describeClosing(detail)],
       ])}
       ${showAsked(detail)} ${showChecks(detail)} ${this.#showHeld(detail)}
@@ -213,6 +228,10 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   }
 }
 
+const OLDER = "There are older questions; the command `questions --all` lists them with a larger `--limit`.";
+const LATER =
+  "There are more open questions, which expire later; the command `questions` lists them with a larger `--limit`.";
+
 const ANSWER_NAMES: Readonly<Record<Answer, string>> = {
   approve: "Approve",
   deny: "Deny",
@@ -237,11 +256,6 @@ function createAnswer({ api }: PageContext, detail: QuestionDetail, answer: Answ
   };
 }
 
-function describeDeadline(atMs: number): string {
-  const leftMs = atMs - Date.now();
-  return leftMs <= 0 ? "its time is over" : `${formatDuration(leftMs)} left`;
-}
-
 function showAsked({ asked: words, wordsWithheld }: QuestionDetail): TemplateResult | typeof nothing {
   if (words === null) return html`<p class="quiet">What was asked is no longer kept.</p>`;
   if (!words)
@@ -256,6 +270,12 @@ function showAsked({ asked: words, wordsWithheld }: QuestionDetail): TemplateRes
             ${words.options.map((option) => html`<li>${showLine(option)}</li>`)}
           </ul>`
         : nothing
+    }
+    ${
+      words.otherwise === undefined
+        ? nothing
+        : html`<h3>If nobody answers, it takes</h3>
+            <blockquote>${showText(words.otherwise)}</blockquote>`
     }`;
 }
 

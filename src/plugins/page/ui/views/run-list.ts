@@ -52,7 +52,7 @@ class RunList extends LoadedElement<FoundRuns> {
       state,
       kind,
       cursor,
-      since: sinceMs === undefined ? undefined : new Date(Date.now() - sinceMs).toISOString(),
+      since: sinceMs === undefined ? undefined : new Date(this.page.feed.nowMs - sinceMs).toISOString(),
     });
   }
 
@@ -71,10 +71,7 @@ class RunList extends LoadedElement<FoundRuns> {
     return html`<form
       class="search"
       role="search"
-      @submit=${(event: Event) => {
-        event.preventDefault();
-        this.reloadNow();
-      }}
+      @keydown=${(event: KeyboardEvent) => this.#onKey(event)}
       @input=${() => this.#onInput()}
     >
       <label
@@ -86,6 +83,13 @@ class RunList extends LoadedElement<FoundRuns> {
       <label>Kind ${showChoice("kind", KINDS, kind)}</label>
       <label>Opened ${showChoice("since", Object.keys(SINCE), since)}</label>
     </form>`;
+  }
+
+  /** No form is sent: the frame of the Control UI's tab lets none be. */
+  #onKey(event: KeyboardEvent): void {
+    if (event.key !== "Enter" || !(event.target instanceof HTMLInputElement)) return;
+    event.preventDefault();
+    this.reloadNow();
   }
 
   #onInput(): void {
@@ -105,7 +109,7 @@ class RunList extends LoadedElement<FoundRuns> {
   }
 
   protected override show({ runs, nextCursor, lookedAt, searched }: FoundRuns): TemplateResult {
-    const now = Date.now();
+    const now = this.page.feed.nowMs;
     const isFiltered = Object.keys(this.query).length > 0;
     return html`<div class="table" tabindex="0" role="region" aria-label="Work, newest first">
         <table>

@@ -15,7 +15,8 @@ import { showLine } from "../../drawing/visible-text.ts";
 import { formatAddress, TABS, type Tab } from "../app/address.ts";
 import { ApiProblem } from "../app/page-api.ts";
 import { LoadedElement, showAction } from "../app/page-element.ts";
-import { saveFile, showFields, showInstant, showStatus } from "../parts/words.ts";
+import { saveFile, showFields, showInstant, showSaveButton, showStatus } from "../parts/words.ts";
+import { advanceDetail } from "./advance-detail.ts";
 import "./event-log.ts";
 import { offerFork } from "./fork-action.ts";
 import "./step-panel.ts";
@@ -57,6 +58,13 @@ class RunView extends LoadedElement<RunDetail> {
     return id === this.runId;
   }
 
+  /** Nothing is read: telling large work takes the server long, and only its durations have changed. */
+  protected override onBeat(): void {
+    const { loaded } = this;
+    if (!loaded || loaded.kind === "run" || loaded.timeline.endedAtMs !== undefined) return;
+    this.loaded = advanceDetail(loaded, this.page.feed.nowMs);
+  }
+
   protected override show(detail: RunDetail): TemplateResult {
     return detail.kind === "run" ? this.#showWorkflow(detail) : this.#showCoordination(detail);
   }
@@ -92,18 +100,13 @@ class RunView extends LoadedElement<RunDetail> {
         .runId=${id}
         .sequence=${detail.sequence}
         .query=${this.query}
-        .isForkable=${this.#isRunHere}
+        .isForkable=${this.page.session.runsWorkflows}
         @fork=${(event: CustomEvent<number>) => void this.#fork(event.detail, "run")}
       ></event-log>`;
   }
 
-  /** The page of `serve` alone runs workflows. */
-  get #isRunHere(): boolean {
-    return this.page.session.product.home === "serve";
-  }
-
   #showCancelOfRun({ hasEnded }: WorkflowDetail): TemplateResult | typeof nothing {
-    if (!this.#isRunHere || hasEnded) return nothing;
+    if (!this.page.session.runsWorkflows || hasEnded) return nothing;
     return this.#showCancel(
       "Its nodes that run are stopped, no further ones begin, and the runs that it started are cancelled with it. It cannot be undone.",
     );
@@ -225,12 +228,13 @@ class RunView extends LoadedElement<RunDetail> {
     const openCount = steps.filter((step) => step.endedAtMs === undefined).length;
     const before = `Steps that run are stopped, steps that wait are not begun, and the work ends as cancelled. ${formatCount(openCount, "step")} of ${steps.length} will be affected. It cannot be undone.`;
     const isRunning = detail.timeline.status === "running";
-    return html`<button type="button" @click=${() => this.#save(detail)}>Save as file</button>
-      ${isRunning ? this.#showCancel(before) : nothing}`;
+    return html`${showSaveButton("Save as file", () => this.#save(detail))}
+    ${isRunning ? this.#showCancel(before) : nothing}`;
   }
 
   #save({ id, timeline, view }: CoordinationDetail): void {
-    const page = { timeline, steps: view.steps, objective: view.objective, writtenAtMs: Date.now() };
+    const writtenAtMs = this.page.feed.nowMs;
+    const page = { timeline, steps: view.steps, objective: view.objective, writtenAtMs };
     saveFile(`timeline-${id}.html`, writeTimelineDocument(page), "text/html");
     this.page.announce("The timeline was saved as a file.");
   }

@@ -17,6 +17,7 @@ import type { WorkflowSettings } from "../../../workflow/node-contract/node-type
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
+import { listSchemaProblems } from "../../../plan/output-schema.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
@@ -157,7 +158,7 @@ export function refuse(
  */
 export function refusalOf(
   { settings, agentBook }: AdmissionRules,
-  { graph }: RunnableWorkflow,
+  { graph, definition }: RunnableWorkflow,
 ): HostRefusal | undefined {
   for (const { node } of graph.nodes.values()) {
     const { typeId, id } = node;
@@ -172,7 +173,11 @@ export function refusalOf(
       );
   }
   const unknown = listAgentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
-  const problems = [...checkNodes(graph, settings), ...unknown];
+  const problems = [
+    ...checkNodes(graph, settings),
+    ...unknown,
+    ...listSchemaProblems(definition.configurableSchema, "configurableSchema"),
+  ];
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
 

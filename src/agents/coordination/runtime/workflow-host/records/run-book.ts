@@ -99,14 +99,18 @@ interface Book extends BookDependencies {
 
 function keepRun(book: Book, loadedRun: LoadedRun): void {
   const { runId, chars } = loadedRun.run;
-  book.chars += chars - (book.runs.get(runId)?.run.chars ?? 0);
-  book.runs.delete(runId);
+  forgetRun(book, runId);
+  book.chars += chars;
   book.runs.set(runId, loadedRun);
-  for (const [oldest, { run }] of book.runs) {
+  for (const oldest of book.runs.keys()) {
     if (book.runs.size <= RUNS_MAX && book.chars <= RUNS_CHARS_MAX) return;
-    book.runs.delete(oldest);
-    book.chars -= run.chars;
+    forgetRun(book, oldest);
   }
+}
+
+function forgetRun(book: Book, runId: CoordinationId): void {
+  book.chars -= book.runs.get(runId)?.run.chars ?? 0;
+  book.runs.delete(runId);
 }
 
 function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<RunBook["compile"]> {
@@ -118,10 +122,14 @@ function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<R
 }
 
 async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | undefined> {
+  // Another process may have ended it since, and any may have pruned it then.
+  const entry = await book.store.entry(runId);
+  if (!entry) {
+    forgetRun(book, runId);
+    return undefined;
+  }
   const cachedRun = book.runs.get(runId);
   if (cachedRun) return cachedRun;
-  const entry = await book.store.entry(runId);
-  if (!entry) return undefined;
   let run: WorkflowRun | undefined;
   for await (const page of readLog(book.store, runId))
     run = run ? page.reduce<WorkflowRun>(evolveWorkflow, run) : foldWorkflow(page, entry.origin);

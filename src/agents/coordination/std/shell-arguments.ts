@@ -1,0 +1,12 @@
+/** Owns: words as arguments of a command that people copy into a shell: each of them is one word there and nothing else. */
+
+/** Quotes a word as it is typed into a shell. */
+export function quoteShellWord(word: string): string {
+  return /^[\w.:@/-]+$/u.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Formats words as they are typed behind a command: after `--` where one of them would be taken for an option. */
+export function formatShellArguments(...words: readonly string[]): string {
+  const quoted = words.map(quoteShellWord).join(" ");
+  return words.some((word) => word.startsWith("-")) ? `-- ${quoted}` : quoted;
+}

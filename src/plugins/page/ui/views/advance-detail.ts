@@ -1,0 +1,36 @@
+/** Owns: the durations of work that goes on, some time after the server told of it. While nothing happens, nothing else changes. */
+import type { Timeline } from "../../../reports/timeline.ts";
+import type { TreeNode } from "../../../reports/tree.ts";
+import type { CoordinationDetail } from "../../contract/runs.ts";
+
+/** Returns work as the server would tell of it at that time, by the server's clock, if nothing happened since. */
+export function advanceDetail(detail: CoordinationDetail, nowMs: number): CoordinationDetail {
+  const passedMs = nowMs - detail.atMs;
+  if (passedMs <= 0) return detail;
+  return {
+    ...detail,
+    timeline: advanceTimeline(detail.timeline, passedMs),
+    tree: { ...detail.tree, tree: advanceNode(detail.tree.tree, passedMs) },
+    atMs: nowMs,
+  };
+}
+
+/** Steps in other states have the duration of an attempt that has ended. */
+const GROWING: ReadonlySet<string> = new Set(["waiting", "dispatched", "running"]);
+
+function advanceTimeline(timeline: Timeline, passedMs: number): Timeline {
+  if (timeline.endedAtMs !== undefined) return timeline;
+  return {
+    ...timeline,
+    durationMs: timeline.durationMs + passedMs,
+    rows: timeline.rows.map((row) =>
+      GROWING.has(row.status) ? { ...row, durationMs: row.durationMs + passedMs } : row,
+    ),
+  };
+}
+
+function advanceNode(node: TreeNode, passedMs: number): TreeNode {
+  const children = node.children.map((child) => advanceNode(child, passedMs));
+  if (node.durationMs === undefined || !GROWING.has(node.status)) return { ...node, children };
+  return { ...node, durationMs: node.durationMs + passedMs, children };
+}

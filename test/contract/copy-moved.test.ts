@@ -1,0 +1,104 @@
+/** Owns: whose the coordinations of a file are when it is copied to a server, where several gateways can use it. */
+import { existsSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { listChildren } from "../../src/agents/coordination/runtime/children-of-session.ts";
+import { readCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
+import { copyLedgerBetween, type LedgerCopy } from "../../src/plugins/copy-ledger-between.ts";
+import { openAnyLedger } from "../support/any-ledger.ts";
+import { openRun, OWNER, spawnOf } from "../support/ledger-fixtures.ts";
+import { createTestSchema } from "../support/postgres-server.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
+
+async function change<T>(place: string, work: (store: OpenedLedger) => Promise<T>): Promise<T> {
+  const store = await openAnyLedger(place);
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function addSpawn(place: string): Promise<void> {
+  await change(place, async (store) => {
+    const { author, request } = openRun("moved");
+    await store.append(request);
+    await store.append(author.append(spawnOf("child")));
+  });
+}
+
+function copy(from: string, to: string, gateway?: string): Promise<LedgerCopy> {
+  return copyLedgerBetween({ from, to, gateway }, () => undefined);
+}
+
+const readMovedFrom = (place: string): Promise<string | undefined> =>
+  change(place, (store) => store.readMovedFrom());
+
+describe("a copy to a server", () => {
+  it("is refused until the gateway is named that its coordinations are of, and makes nothing before", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await expect(copy(from, schema.url)).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringContaining("--gateway") as string,
+    });
+    await expect(openAnyLedger(schema.url, { mode: "read" })).rejects.toMatchObject({
+      code: "LEDGER_NOT_FOUND",
+    });
+    await copy(from, schema.url, "shop");
+    expect(await readMovedFrom(schema.url)).toBe("shop");
+  });
+
+  it("has the children of a session for the gateway that it was moved from, and for no other", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await copy(from, schema.url, "shop");
+    await change(schema.url, async (store) => {
+      const movedFrom = await store.readMovedFrom();
+      const listFor = (gateway: string): ReturnType<typeof listChildren> =>
+        listChildren(
+          { ...store, gateway, movedFrom, view: (runId) => readCoordination(store, runId) },
+          OWNER,
+        );
+      expect(await listFor("office")).toEqual([]);
+      expect(await listFor("shop")).toHaveLength(2);
+      expect(await store.inspect()).toEqual([]);
+    });
+  });
+
+  it("of runs of workflows alone needs no gateway", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await change(from, ({ workflows }) =>
+      workflows.append(createWorkflowAuthor("run").append([createRunStarted()])),
+    );
+    await copy(from, schema.url);
+    expect(await readMovedFrom(schema.url)).toBeUndefined();
+  });
+
+  it("from another server takes over which gateway it was moved from, and refuses another one", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    await using other = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await copy(from, schema.url, "shop");
+    await expect(copy(schema.url, other.url, "office")).rejects.toMatchObject({ code: "INPUT_INVALID" });
+    await copy(schema.url, other.url);
+    expect(await readMovedFrom(other.url)).toBe("shop");
+  });
+});
+
+it("a copy to a file takes no gateway", async () => {
+  using folder = createTempFolder();
+  const [from, to] = [folder.file("from.sqlite"), folder.file("to.sqlite")];
+  await addSpawn(from);
+  await expect(copy(from, to, "shop")).rejects.toMatchObject({ code: "INPUT_INVALID" });
+  expect(existsSync(to)).toBe(false);
+});

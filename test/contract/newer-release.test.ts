@@ -1,0 +1,77 @@
+/** Owns: what a process may still do on a ledger that a newer release migrates while the process has it open. */
+import Database from "better-sqlite3";
+import pg from "pg";
+import { expect, it, vi } from "vitest";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
+import { loadMigrations as loadServerMigrations } from "../../src/infra/postgres/database/migrate-schema.ts";
+import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
+import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestPostgres } from "../support/postgres-ledger.ts";
+import { createTestSchema } from "../support/postgres-server.ts";
+import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
+
+const TOO_NEW = { code: "LEDGER_TOO_NEW" };
+
+/** Expects that the process reads on, and changes nothing that the newer release may have given another meaning. */
+async function expectOnlyReads(
+  store: OpenedLedger,
+  { author, request }: ReturnType<typeof openRun>,
+): Promise<void> {
+  await expect(store.append(author.append(spawnOf("later")))).rejects.toMatchObject(TOO_NEW);
+  const run = createWorkflowAuthor("later").append([createRunStarted()]);
+  await expect(store.workflows.append(run)).rejects.toMatchObject(TOO_NEW);
+  await expect(store.owners.beat({ id: "older" })).rejects.toMatchObject(TOO_NEW);
+  await expect(store.deleteBefore(Number.MAX_SAFE_INTEGER as EpochMs)).rejects.toMatchObject(TOO_NEW);
+  expect(await store.read(author.runId, { from: 0, limit: 10 })).toEqual(request.events);
+  expect(await store.counts()).toEqual({ coordinations: 1, workflowRuns: 0 });
+}
+
+it("a process stops writing to a file when a newer release has migrated it meanwhile", async () => {
+  using folder = createTempFolder();
+  const path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path);
+  const opened = openRun("before");
+  await store.append(opened.request);
+  const newer = new Database(path);
+  newer.pragma(`user_version = ${loadMigrations().length + 1}`);
+  newer.close();
+  await expectOnlyReads(store, opened);
+  await store.close();
+});
+
+it("a process stops writing to a server when a newer release has migrated it meanwhile", async () => {
+  await using schema = await createTestSchema();
+  const store = await openTestPostgres(schema.url);
+  const opened = openRun("before");
+  await store.append(opened.request);
+  const newer = loadServerMigrations().length + 1;
+  await schema.query("update ledger_count set newest_migration = $1", [newer]);
+  await expectOnlyReads(store, opened);
+  await store.close();
+});
+
+it("an append that waits for the migration of a newer release is not written behind it", async () => {
+  await using schema = await createTestSchema();
+  const store = await openTestPostgres(schema.url);
+  const { author, request } = openRun("before");
+  await store.append(request);
+  const newer = new pg.Client({ connectionString: schema.url });
+  await newer.connect();
+  await newer.query("begin");
+  await newer.query("select only_row from ledger_count for update");
+  const refused = expect(store.append(author.append(spawnOf("later")))).rejects.toMatchObject(TOO_NEW);
+  await vi.waitFor(async () => {
+    const waiting = await schema.query(
+      "select pid from pg_stat_activity where wait_event_type = 'Lock' and query like '%from ledger_count%'",
+    );
+    expect(waiting.length).toBeGreaterThan(0);
+  });
+  await newer.query("update ledger_count set newest_migration = newest_migration + 1");
+  await newer.query("commit");
+  await refused;
+  expect(await store.read(author.runId, { from: 0, limit: 10 })).toEqual(request.events);
+  await newer.end();
+  await store.close();
+});

@@ -1,0 +1,84 @@
+/** Owns: what the page's server answers where its gateway, or its ledger, cannot do its part. */
+import { describe, expect, it } from "vitest";
+import { statsSchema } from "../../src/agents/coordination/contracts/config/stats-config.ts";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { createPageApp, type PageAppDependencies } from "../../src/plugins/page/server/page-app.ts";
+import { createPageSessions } from "../../src/plugins/page/server/page-sessions.ts";
+import { readRights } from "../../src/plugins/page/server/rights.ts";
+import { recordQuestions } from "../cli/recorded-questions.ts";
+import { quietLogger } from "../support/ledger-fixtures.ts";
+import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+
+type Answer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
+
+/** Asks a page over a recorded ledger once. */
+async function askPage(options: Partial<PageAppDependencies>, path: string, body?: object): Promise<Answer> {
+  using folder = createTempFolder();
+  await recordQuestions(folder.file("ledger.sqlite"));
+  const ledger = await openTestLedger(folder.file("ledger.sqlite"), { mode: "read" });
+  const clock = createManualClock();
+  const sessions = createPageSessions(clock);
+  const app = createPageApp({
+    product: { name: "openclaw-coordination", version: "0.0.0", home: "gateway" },
+    clock,
+    logger: quietLogger,
+    sessions,
+    places: { hosts: [] },
+    targets: statsSchema.parse({}),
+    reader: () => Promise.resolve(ledger),
+    verification: () => undefined,
+    health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),
+    files: { assets: new Map() },
+    allowsOpaque: true,
+    ...options,
+  });
+  const signedIn = sessions.signIn(sessions.mintLink(readRights(["operator.admin"])));
+  if (signedIn.kind !== "signed_in") throw new Error(`signing in was ${signedIn.kind}`);
+  const headers = { host: "localhost", authorization: `Bearer ${signedIn.token}` };
+  const response = await app.fetch(
+    new Request(`http://localhost/api/${path}`, {
+      headers: { ...headers, ...(body && { "content-type": "application/json" }) },
+      ...(body && { method: "POST", body: JSON.stringify(body) }),
+    }),
+  );
+  const answer = { status: response.status, body: (await response.json()) as Answer["body"] };
+  app.close();
+  await ledger.close();
+  return answer;
+}
+
+const REPLACED = new CoordinationError("GATEWAY_REPLACED", "another process took over");
+const UNAVAILABLE = new CoordinationError("LEDGER_UNAVAILABLE", "the server takes no writes");
+
+it("a gateway that coordinates nothing any more shows its health, without lanes", async () => {
+  const { status, body } = await askPage({ lanes: () => Promise.reject(REPLACED) }, "health");
+  expect(status).toBe(200);
+  expect(body).toHaveProperty("contents");
+  expect(body).not.toHaveProperty("lanes");
+});
+
+describe("a ledger whose server is away", () => {
+  it("is unavailable for whoever reads", async () => {
+    const { status, body } = await askPage({ reader: () => Promise.reject(UNAVAILABLE) }, "runs");
+    expect([status, body["error"]]).toEqual([503, "unavailable"]);
+  });
+
+  it("is unavailable for whoever asks the gateway for something", async () => {
+    const refusal = { code: UNAVAILABLE.code, message: UNAVAILABLE.message };
+    const ask = () => Promise.resolve({ ok: false, error: refusal } as const);
+    const { status, body } = await askPage({ ask }, "claims/1/release", {});
+    expect([status, body]).toEqual([503, { error: "unavailable", message: UNAVAILABLE.message }]);
+  });
+});
+
+it.each([
+  ["step-1", "step step-1"],
+  ["@step-2", "step @step-2"],
+  ["@owner", "the owner's session"],
+])("a released claim of %s is said to be that of %s", async (stepId, holder) => {
+  const ask = () => Promise.resolve({ ok: true, payload: { stepId, resource: "queue:mail" } } as const);
+  const { body } = await askPage({ ask }, "claims/7/release", {});
+  expect(body["happened"]).toBe(
+    `Claim 7 of ${holder} on queue:mail has ended; ${holder} keeps working, and its next write is ruled on anew.`,
+  );
+});

@@ -21,14 +21,7 @@ const VITEST = ["node_modules/vitest/vitest.mjs", "run"];
 const WITHOUT_LONG = ["--project", "!long"];
 const WITHOUT_GATEWAYS = [...WITHOUT_LONG, "--project", "!e2e", "--project", "!page"];
 const PRETTIER = ["node_modules/prettier/bin/prettier.cjs"];
-const ESLINT = ["node_modules/eslint/bin/eslint.js"];
-/** Rules that know types keep what they learned of each file: all files in one process need more than Node.js has by default. */
-const LINT_PARTS = [
-  ["src/agents"],
-  ["src/infra", "src/platform", "src/plugins"],
-  ["test/core", "test/contract", "test/replay", "test/crash"],
-];
-const LINT_REST = [".", ...LINT_PARTS.flat().flatMap((folder) => ["--ignore-pattern", folder])];
+const OXLINT = ["node_modules/oxlint/bin/oxlint"];
 const TSC = ["node_modules/typescript/bin/tsc"];
 /** The code of browsers has types of its own. */
 const TSC_PAGE = [...TSC, "-p", "src/plugins/page/ui/tsconfig.json"];
@@ -72,7 +65,7 @@ const TASKS = {
     ["scripts/manifest.ts", "--check"],
     ["scripts/requirements.ts", "--check"],
   ],
-  lint: [...LINT_PARTS, LINT_REST].map((part) => [...ESLINT, ...part]),
+  lint: [OXLINT],
   types: [TSC, TSC_PAGE],
   manifest: [["scripts/manifest.ts"]],
   requirements: [["scripts/requirements.ts"]],

@@ -138,7 +138,8 @@ const publicDocstrings = {
   },
 };
 
-export const plainLanguage = {
+export default {
+  meta: { name: "language" },
   rules: {
     "function-names": functionNames,
     "variable-names": variableNames,

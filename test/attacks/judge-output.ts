@@ -5,7 +5,7 @@ const LINE_CHARS_MAX = 20_000;
 const COMMAND_MS_MAX = 1_000;
 
 /** Sequences of our own paint: they colour, and do nothing else. */
-// eslint-disable-next-line no-control-regex -- these are what is looked for
+// oxlint-disable-next-line no-control-regex -- these are what is looked for
 const PAINT = /\u001b\[[\d;]*m/gu;
 /** Controls except the line break, and what moves or hides the characters beside it. */
 const HARMFUL = /(?!\n|\u200d|\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{DI}]/u;

@@ -298,7 +298,7 @@ describe("a plan of a child", () => {
     expect(inner.at(-2)?.type).toBe("coordination.terminal");
     expect(outer.at(-2)?.type).toBe("coordination.terminal");
     const completed = outer.find(({ type, nodeId }) => type === "step.completed" && nodeId === "a");
-    const { output } = completed?.payload as { output: { sha256: string } };
+    const { output } = completed!.payload as { output: { sha256: string } };
     expect(world.ledger.contents.get(output.sha256)?.text).toBe('{"text":"the owner heard"}');
     await coordinator.stop();
     expect((await verifyLedger(world.ledger.open(world.clock))).problems).toEqual([]);

@@ -24,7 +24,7 @@ function createCalled(payload: Values): object {
 function actOn(type: NodeType, scene: Scene): NodeStep {
   const recorded = type.step(createView(scene));
   if (recorded.kind !== "record") throw new Error(`the node does not call: ${recorded.kind}`);
-  const { inputs } = recorded.drafts[0]?.payload as { readonly inputs: unknown };
+  const { inputs } = recorded.drafts[0]!.payload as { readonly inputs: unknown };
   return actAgain(type, scene, inputs);
 }
 

@@ -173,7 +173,11 @@ async function endAll(): Promise<void> {
     return open.length === 0;
   };
   const ending = { what: "all runs to end", timeoutMs: ENDING_MS, everyMs: 500 };
-  await waitFor(approveOpen, ending).finally(() => ledger.close());
+  try {
+    await waitFor(approveOpen, ending);
+  } finally {
+    await ledger.close();
+  }
 }
 
 async function verify(): Promise<void> {

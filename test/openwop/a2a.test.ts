@@ -35,7 +35,6 @@ function connect(token = TOKEN): Promise<Client> {
   };
   const factory = new ClientFactory({
     // The SDK declares the options of both as classes, and exports neither.
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
     transports: [new JsonRpcTransportFactory(options)],
     cardResolver: new DefaultAgentCardResolver(options),
   });

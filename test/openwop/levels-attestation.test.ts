@@ -88,7 +88,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     await here.answer(runId, "sub", { action: "edit-accept", editedArtifactData: { found: "brass" } });
     const { snapshot, events } = await here.ended(runId);
     expect([treasureOf(snapshot), countMerges(events)]).toEqual(["brass", 1]);
-    expect(chainOf(events).at(-1)?.payload["attestation"]).toEqual(ATTESTATION);
+    expect(chainOf(events).at(-1)!.payload["attestation"]).toEqual(ATTESTATION);
     expect(findOnly(events, "node.completed").payload["outputs"]).toMatchObject({
       edited: true,
       attestation: ATTESTATION,
@@ -134,7 +134,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     await here.answer(runId, "handing", { action: "accept" });
     const { snapshot, events } = await here.ended(runId);
     expect([snapshot.status, treasureOf(snapshot), countMerges(events)]).toEqual(["completed", "gold", 1]);
-    expect(chainOf(events).at(-1)?.payload["attestation"]).toEqual(ATTESTATION);
+    expect(chainOf(events).at(-1)!.payload["attestation"]).toEqual(ATTESTATION);
   });
 
   it("L6-59 survives a stop of the host while people are asked, and what they agreed to is merged once", async () => {
@@ -286,7 +286,7 @@ describe("a verified child on another host", () => {
       ]);
       const childRunId = String(findOnly(events, "agent.verified").payload["target"]);
       const child = await clientOf(there.baseUrl, token).snapshot(childRunId);
-      const { checksum } = chainOf(events).at(-1)?.payload["attestation"] as { checksum: string };
+      const { checksum } = chainOf(events).at(-1)!.payload["attestation"] as { checksum: string };
       expect(checksum).toBe(hash("sha256", JSON.stringify(child.variables)));
       const bounded = await here.client.run("far-bounded", { inputs });
       expect(bounded.snapshot.error?.code).toBe("principal_scope_not_enforceable");

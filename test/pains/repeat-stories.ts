@@ -132,7 +132,7 @@ export async function tellZombie({ plain, coordinated }: Pair): Promise<void> {
   await openGate(coordinated, "zombie succeeded");
   const begun = await coordinated.until(ownerOf("zombie"), () => true);
   const dispatched = (await coordinated.events(begun)).find(({ type }) => type === "step.dispatched");
-  await wake(coordinated, (dispatched?.payload as Json)["targetSession"]);
+  await wake(coordinated, (dispatched!.payload as Json)["targetSession"]);
   const [first, second] = resultsOf(coordinated, "zombie-again");
   expect(first).toMatch(REFUSED);
   expect(second).toMatch(REFUSED);

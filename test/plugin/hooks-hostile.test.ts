@@ -88,7 +88,7 @@ function throwError(error: unknown): never {
   throw error;
 }
 
-// eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an author may
+// oxlint-disable-next-line typescript/prefer-promise-reject-errors -- an author may
 const rejectWith = (reason: unknown): Promise<never> => Promise.reject(reason);
 
 async function expectNothingGetsThrough(harness: HookHarness): Promise<void> {

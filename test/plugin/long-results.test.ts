@@ -32,7 +32,7 @@ describe("a child that says more than its parent is to be shown", () => {
     const [fact, ...more] = listEvents(stage.world, "result.shortened");
     expect(more).toEqual([]);
     expect(fact?.payload).toMatchObject({ chars: LONG.length, shownChars: shown.length });
-    const sha256 = (fact?.payload as { text: { sha256: string } }).text.sha256;
+    const sha256 = (fact!.payload as { text: { sha256: string } }).text.sha256;
     expect(shown).toContain(sha256);
     expect(stage.world.ledger.contents.get(sha256)?.text).toBe(LONG);
     await stage.world.clock.advance(10_000);

@@ -159,7 +159,6 @@ async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {
   const options = { fetchImpl, legacyCompat: { enabled: true } };
   const factory = new sdk.ClientFactory({
     // The SDK declares the options of both as classes, and exports neither.
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
     transports: [new sdk.JsonRpcTransportFactory(options), new sdk.RestTransportFactory(options)],
     cardResolver: new sdk.DefaultAgentCardResolver(options),
     // An agent that held the message until its task has ended would make one exchange of all of the work.

@@ -42,7 +42,7 @@ export function chooseWorkflow(
   definitions: readonly WorkflowDefinition[],
   { metadata }: Message,
 ): WorkflowDefinition {
-  const skillId = (metadata as Fields | undefined)?.["skillId"];
+  const skillId: unknown = metadata?.["skillId"];
   const [only, ...others] = definitions;
   if (skillId === undefined && only && others.length === 0) return only;
   const found = definitions.find(({ id }) => id === skillId);

@@ -109,7 +109,7 @@ it("ASI02-7 a child that answers its own question, or one to people", async () =
   void useTool("coordination_escalate", CHILD, { kind: "approval", question: "May I?", waitMs: 1_000 });
   await expect.poll(() => plugin.readEvents("coordination.escalated")).toHaveLength(1);
   const [question] = await plugin.readEvents("coordination.escalated");
-  const questionId = `${question?.runId ?? ""}:${(question?.payload as { escalationId: string }).escalationId}`;
+  const questionId = `${question!.runId}:${(question!.payload as { escalationId: string }).escalationId}`;
   for (const sessionKey of [CHILD, GRANDCHILD, STRANGER_SESSION]) {
     const answer = await useTool("coordination_answer", sessionKey, { questionId, answer: "approve" });
     expect(JSON.stringify(answer)).toMatch(/refused|error|INVALID/u);

@@ -58,7 +58,7 @@ async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOpt
   const events = await withLedger(host, options, ({ heads }) => heads.newestNumber());
   await refuseDamage(host, options);
   const progress = createProgressLine(host);
-  const anchor = await withLedger(host, options, async (reader) => {
+  const making = withLedger(host, options, async (reader) => {
     const made = await makeAnchor(reader, {
       events,
       madeAtMs: host.now(),
@@ -69,7 +69,8 @@ async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOpt
     });
     await saveAnchor(reader, file, made);
     return made;
-  }).finally(() => progress.clear());
+  });
+  const anchor = await progress.clearAfter(making);
   const { runs, madeAt } = anchor;
   const isSigned = anchor.signature !== undefined;
   if (options.json) {

@@ -3,6 +3,7 @@
  * (`copy-command.ts`), removing old runs (`prune-command.ts`).
  */
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
+import { quoteShellWord } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
@@ -45,7 +46,7 @@ async function backUp(host: CliHost, file: string, options: ReaderOptions): Prom
   const showCopied = ({ totalPages, remainingPages }: Pages): void => {
     progress.show(() => `copied ${formatShare(totalPages - remainingPages, totalPages)}`);
   };
-  const bytes = await backUpLedger(ledger, file, showCopied).finally(() => progress.clear());
+  const bytes = await progress.clearAfter(backUpLedger(ledger, file, showCopied));
   if (options.json) {
     await writeJson(host, { ledger, file, bytes });
     return;
@@ -53,7 +54,7 @@ async function backUp(host: CliHost, file: string, options: ReaderOptions): Prom
   const print = (text: string): string => formatPrintable(text, host.stdout.terminal.unicode);
   await writeLines(host, [
     `${print(ledger)} is copied to ${print(file)} (${formatBytes(bytes)}).`,
-    `Prove the copy with \`${host.program} verify --ledger ${print(file)}\`.`,
+    `Prove the copy with \`${host.program} verify --ledger ${print(quoteShellWord(file))}\`.`,
   ]);
 }
 

@@ -62,9 +62,7 @@ async function prune(host: CliHost, options: PruneOptions): Promise<void> {
   };
   const request = { beforeMs, isDryRun: options.dryRun === true, onProgress: show };
   const textsBeforeMs = request.isDryRun ? undefined : await findTextsEnd(host, options);
-  const { report, bytes, texts } = await pruneAt(place, request, textsBeforeMs).finally(() =>
-    progress.clear(),
-  );
+  const { report, bytes, texts } = await progress.clearAfter(pruneAt(place, request, textsBeforeMs));
   if (options.json) {
     const { runs, events, kept } = report;
     const before = new Date(beforeMs).toISOString();

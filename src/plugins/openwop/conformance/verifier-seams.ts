@@ -259,8 +259,9 @@ async function rule(
 
 /** Returns what people were shown before anything was merged. */
 function shownOf(events: readonly HostEvent[]): unknown {
-  const interrupt = events.find(({ type }) => type === "interrupt.requested")?.payload as Payload | undefined;
-  return (interrupt?.["data"] as Payload | undefined)?.["attestation"];
+  const interrupt = events.find(({ type }) => type === "interrupt.requested");
+  const payload: Payload | undefined = interrupt?.payload;
+  return (payload?.["data"] as Payload | undefined)?.["attestation"];
 }
 
 function listMerged(events: readonly HostEvent[]): Payload {

@@ -103,7 +103,7 @@ export interface ComposeOptions extends LedgerLocation {
   readonly onEvents?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
   /** Hears how long each append took; absent: nobody measures. */
   readonly noteAppend?: NoteAppend;
-  /** Hears once that another process is this gateway now, so that nothing is coordinated here any more. */
+  /** Hears once why nothing is coordinated here any more: another process is this gateway now, or a newer release has the ledger. */
   readonly onReplaced: (failure: CoordinationError) => void;
   /** Aborted when the gateway stops: then the ledger is not waited for any more. */
   readonly signal?: AbortSignal;
@@ -347,12 +347,13 @@ function createLazyWorktrees(root: string): Worktrees {
   };
 }
 
-/** The protocol's library is loaded with the first step that needs it. */
+/** The protocol's library is loaded with the first step that needs it, or to end what an earlier process left running. */
 function createLazyAcpRunner({ config, workspaceOf, logger, ledgerPath }: ComposeOptions): {
   readonly runner: AgentRunner;
   close(): Promise<void>;
 } {
   let made: ReturnType<typeof make> | undefined;
+  const notesFolder = join(dirname(ledgerPath), "acp-agents");
   const make = async () => {
     const { createAcpRunner: acpRunner } = await import("../infra/acp/acp-runner.ts");
     return acpRunner({
@@ -363,10 +364,12 @@ function createLazyAcpRunner({ config, workspaceOf, logger, ledgerPath }: Compos
       clock: systemClock,
       logger,
       programVersion: readPackageVersion(),
-      notesFolder: join(dirname(ledgerPath), "acp-agents"),
+      notesFolder,
     });
   };
   const loadRunner = () => (made ??= make());
+  // Whoever needs the runner hears why it cannot be loaded.
+  if (existsSync(notesFolder)) void loadRunner().catch(() => undefined);
   let closed = false;
   return {
     runner: {

@@ -1,12 +1,22 @@
 /** Owns: copying a ledger from one place to another, wherever each is. The driver of a server is loaded only for one on a server. */
 import { realpathSync } from "node:fs";
+import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { Clock } from "../agents/coordination/ports/clock.ts";
+import { waitFor } from "../agents/coordination/std/wait-for.ts";
+import { systemClock } from "../infra/clock/system-clock.ts";
 import { copyLedger, type CopyProgress, type LedgerCopy } from "../infra/ledger/copy/copy-ledger.ts";
 import { findMovedFrom } from "../infra/ledger/copy/find-moved-from.ts";
-import type { CopySource, CopyTarget } from "../infra/ledger/copy/copy-sides.ts";
+import type {
+  CopySource,
+  CopyTarget,
+  GatewayProcess,
+  SharedCopyTarget,
+} from "../infra/ledger/copy/copy-sides.ts";
 import { formatLedgerPlace, isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { readFromSqlite } from "../infra/sqlite/copy/sqlite-copy-source.ts";
 import { writeToSqlite } from "../infra/sqlite/copy/sqlite-copy-target.ts";
+import { isProcessGone, isProcessThere } from "../platform/process-name.ts";
 
 /** A command line can wait. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -21,7 +31,10 @@ export interface CopyPlaces {
   readonly gateway?: string | undefined;
 }
 
-/** @throws CoordinationError as `copyLedger` and `findMovedFrom` of infra and as opening both does */
+/**
+ * @throws CoordinationError as `copyLedger` and `findMovedFrom` of infra and as opening both does, and `LEDGER_BUSY` where a gateway
+ * has the target open
+ */
 export function copyLedgerBetween(
   { from, to, gateway }: CopyPlaces,
   onProgress: (progress: CopyProgress) => void,
@@ -56,5 +69,44 @@ async function withSource<T>(place: string, copy: (source: CopySource) => Promis
 async function withTarget<T>(place: string, copy: (target: CopyTarget) => Promise<T>): Promise<T> {
   if (!isPostgresUrl(place)) return writeToSqlite({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
   const { writeToPostgres } = await import("../infra/postgres/copy/postgres-copy-target.ts");
-  return writeToPostgres({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
+  return writeToPostgres({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, async (target) => {
+    // With the mark of a half copy, no gateway opens it.
+    if (!(await target.readMark())) await refuseOpenGateways(target, systemClock);
+    return copy(target);
+  });
+}
+
+const LOOK_MS = 1_000;
+/** A gateway tells of itself ten times in each lease: this is twice the longest time in between. */
+const LOOKS_MAX = BOUNDS.gatewayLeaseMsMax / 5 / LOOK_MS;
+
+/**
+ * Resolves when no gateway has the target open: one that had opened it empty would take what is copied for its own. A gateway of
+ * another machine that ended without a word is known by its silence, which is waited for.
+ *
+ * @throws CoordinationError `LEDGER_BUSY` where one has it open
+ */
+export async function refuseOpenGateways(
+  { place, listGateways }: Pick<SharedCopyTarget, "place" | "listGateways">,
+  clock: Clock,
+): Promise<void> {
+  const listOpen = async (): Promise<GatewayProcess[]> =>
+    (await listGateways()).filter(({ process }) => process === null || !isProcessGone(process));
+  const first = await listOpen();
+  let rows = first;
+  for (let looks = 0; rows.length > 0 && looks < LOOKS_MAX; looks += 1) {
+    const living = rows.find((row) => isAtWork(row, first));
+    if (living)
+      throw new CoordinationError(
+        "LEDGER_BUSY",
+        `the gateway ${living.gateway} has ${place} open; stop the gateways that use it and run the same command again`,
+      );
+    await waitFor(clock, LOOK_MS);
+    rows = await listOpen();
+  }
+}
+
+function isAtWork({ id, process, beats }: GatewayProcess, first: readonly GatewayProcess[]): boolean {
+  const before = first.find((row) => row.id === id);
+  return before?.beats !== beats || (process !== null && isProcessThere(process));
 }

@@ -31,7 +31,7 @@ const run = (...args: readonly string[]): Promise<CliResult> =>
   });
 
 const UNREADABLE =
-  "The conflicts of 1 damaged coordination cannot be read: run `openclaw coordination verify`.\n";
+  "The conflicts of at least 1 damaged coordination cannot be read: run `openclaw coordination verify`.\n";
 
 test("conflicts lists those of the other coordinations, and says that some cannot be read", async () => {
   const { stdout, stderr, exitCode } = await run("conflicts", "--json");

@@ -1,8 +1,6 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
@@ -12,6 +10,7 @@ import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { createAcpScene, isGone, createKeyed, orderOf, outcomeOf, type Scene } from "./acp-scene.ts";
+import { killGateway, startGateway } from "./killed-gateway.ts";
 
 /** Moves to the next wake-up, once somebody waits for one. */
 async function waitForNextWake(clock: FakeClock): Promise<number> {
@@ -271,26 +270,6 @@ describe("cancelling an ACP agent", () => {
 });
 
 describe("the death of the gateway", () => {
-  /** Starts a process that runs an agent with the script. */
-  async function startGateway(folder: TempFolder, script: string): Promise<ChildProcess> {
-    const program = fileURLToPath(new URL("./acp-gateway.ts", import.meta.url));
-    const gateway = spawn(process.execPath, [program, folder.file("pids"), folder.file("notes"), script], {
-      env: { ...process.env, TMPDIR: folder.path },
-    });
-    const [chunk] = (await once(gateway.stdout, "data")) as [Buffer];
-    expect(chunk.toString()).toBe("started\n");
-    return gateway;
-  }
-
-  /** Kills such a process, once its agent has started so many processes. */
-  async function killGateway(folder: TempFolder, script: string, processes = 1): Promise<readonly number[]> {
-    const gateway = await startGateway(folder, script);
-    const readPids = (): number[] => readFileSync(folder.file("pids"), "utf8").trim().split("\n").map(Number);
-    await waitFor(() => readPids().length === processes, { what: "what the agent starts" });
-    gateway.kill("SIGKILL");
-    await once(gateway, "exit");
-    return readPids();
-  }
   const readNotes = (folder: TempFolder): readonly string[] =>
     readdirSync(folder.file("notes")).map((name) => join(folder.file("notes"), name));
 
@@ -307,7 +286,7 @@ describe("the death of the gateway", () => {
     ["starts the next one", ({ runner }: Scene) => runner.start(orderOf("", createKeyed("co-1:build:2")))],
   ])("leaves no agent at work, whatever it ignores, once the next gateway %s", async (_what, act) => {
     using folder = createTempFolder();
-    const pids = await killGateway(folder, "stubborn child never", 2);
+    const pids = await killGateway(folder, "stubborn child never", { processes: 2 });
     expect(pids.map(isGone)).toEqual([false, false]);
     expect(readNotes(folder).map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
     await using next = createAcpScene({ notesFolder: folder.file("notes") });

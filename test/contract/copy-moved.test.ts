@@ -4,8 +4,14 @@ import { describe, expect, it } from "vitest";
 import { listChildren } from "../../src/agents/coordination/runtime/children-of-session.ts";
 import { readCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
-import { copyLedgerBetween, type LedgerCopy } from "../../src/plugins/copy-ledger-between.ts";
+import {
+  copyLedgerBetween,
+  refuseOpenGateways,
+  type LedgerCopy,
+} from "../../src/plugins/copy-ledger-between.ts";
+import { readProcessName } from "../../src/platform/process-name.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { openRun, OWNER, spawnOf } from "../support/ledger-fixtures.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
@@ -101,4 +107,53 @@ it("a copy to a file takes no gateway", async () => {
   await addSpawn(from);
   await expect(copy(from, to, "shop")).rejects.toMatchObject({ code: "INPUT_INVALID" });
   expect(existsSync(to)).toBe(false);
+});
+
+describe("a copy to a server that a gateway had opened before", () => {
+  const OPEN = { code: "LEDGER_BUSY", message: expect.stringContaining("the gateway office has") as string };
+  const thisProcess = readProcessName() ?? "";
+  const tellOf = (place: string, process: string): Promise<void> =>
+    change(place, ({ owners }) => owners.beat({ id: "gateway:office/1", process }));
+
+  it("is refused while the gateway is there, and changes nothing", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await tellOf(schema.url, thisProcess);
+    await expect(copy(from, schema.url, "shop")).rejects.toMatchObject(OPEN);
+    expect(await readMovedFrom(schema.url)).toBeUndefined();
+    await change(schema.url, ({ owners }) => owners.remove("gateway:office/1"));
+    await copy(from, schema.url, "shop");
+    expect(await readMovedFrom(schema.url)).toBe("shop");
+  });
+
+  it("goes on at once where the gateway has ended without a word", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    // A process of the same number that began at another time.
+    await tellOf(schema.url, `${thisProcess}0`);
+    await copy(from, schema.url, "shop");
+    expect(await readMovedFrom(schema.url)).toBe("shop");
+  });
+
+  it.each([
+    ["is refused where a gateway of another machine tells of itself", [1, 1, 2], OPEN],
+    ["goes on where a gateway of another machine is silent for long", [1], undefined],
+  ])("%s", async (_, counts, refusal) => {
+    const clock = createFakeClock();
+    let looks = 0;
+    const listGateways = () => {
+      const beats = counts[Math.min(looks, counts.length - 1)] ?? 0;
+      looks += 1;
+      return Promise.resolve([{ id: "gateway:office/1", gateway: "office", process: null, beats }]);
+    };
+    const refused = refuseOpenGateways({ place: "the server", listGateways }, clock);
+    const ended = refusal ? expect(refused).rejects.toMatchObject(refusal) : refused;
+    await clock.advance(130_000);
+    await ended;
+    expect(looks > 60).toBe(refusal === undefined);
+  });
 });

@@ -8,7 +8,7 @@ import { loadMigrations as loadServerMigrations } from "../../src/infra/postgres
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
-import { createTestSchema } from "../support/postgres-server.ts";
+import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
 
@@ -26,6 +26,16 @@ async function expectOnlyReads(
   await expect(store.deleteBefore(Number.MAX_SAFE_INTEGER as EpochMs)).rejects.toMatchObject(TOO_NEW);
   expect(await store.read(author.runId, { from: 0, limit: 10 })).toEqual(request.events);
   expect(await store.counts()).toEqual({ coordinations: 1, workflowRuns: 0 });
+}
+
+/** Resolves when so many others wait for the lock of the ledger. */
+async function waitForWaiting(schema: TestSchema, count: number): Promise<void> {
+  await vi.waitFor(async () => {
+    const waiting = await schema.query(
+      "select pid from pg_stat_activity where wait_event_type = 'Lock' and query like '%ledger_count%'",
+    );
+    expect(waiting).toHaveLength(count);
+  });
 }
 
 it("a process stops writing to a file when a newer release has migrated it meanwhile", async () => {
@@ -60,18 +70,47 @@ it("an append that waits for the migration of a newer release is not written beh
   const newer = new pg.Client({ connectionString: schema.url });
   await newer.connect();
   await newer.query("begin");
-  await newer.query("select only_row from ledger_count for update");
+  await newer.query("lock table ledger_count in access exclusive mode");
   const refused = expect(store.append(author.append(spawnOf("later")))).rejects.toMatchObject(TOO_NEW);
-  await vi.waitFor(async () => {
-    const waiting = await schema.query(
-      "select pid from pg_stat_activity where wait_event_type = 'Lock' and query like '%from ledger_count%'",
-    );
-    expect(waiting.length).toBeGreaterThan(0);
-  });
+  await waitForWaiting(schema, 1);
   await newer.query("update ledger_count set newest_migration = newest_migration + 1");
   await newer.query("commit");
   await refused;
   expect(await store.read(author.runId, { from: 0, limit: 10 })).toEqual(request.events);
   await newer.end();
+  await store.close();
+});
+
+/** Makes the ledger of a release that had so many migrations. */
+async function createOlderLedger(schema: TestSchema, migrations: number): Promise<void> {
+  await schema.query("create table migration (number integer primary key, name text, sha256 text not null)");
+  for (const { number, name, sql, sha256 } of loadServerMigrations().slice(0, migrations)) {
+    await schema.query(sql);
+    await schema.query("insert into migration values ($1, $2, $3)", [number, name, sha256]);
+  }
+}
+
+it("a ledger is migrated while processes of the older release append to it and wait for each other", async () => {
+  await using schema = await createTestSchema();
+  await createOlderLedger(schema, 5);
+  const clients = [1, 2].map(() => new pg.Client({ connectionString: schema.url }));
+  for (const client of clients) {
+    await client.connect();
+    await client.query("begin");
+  }
+  const [first, second] = clients;
+  const lock = "select events, runs, claim_token from ledger_count where only_row = 1 for update";
+  await first?.query(lock);
+  const migrating = openTestPostgres(schema.url);
+  migrating.catch(() => undefined);
+  await waitForWaiting(schema, 1);
+  const locked = second?.query(lock);
+  await waitForWaiting(schema, 2);
+  await first?.query("commit");
+  expect((await locked)?.rows).toHaveLength(1);
+  await second?.query("commit");
+  const store = await migrating;
+  expect(await store.readMovedFrom()).toBeUndefined();
+  for (const client of clients) await client.end();
   await store.close();
 });

@@ -297,6 +297,8 @@ describe("the last line of a program's output", () => {
     ["an object that is too long behind a short line", `{}\n{"criteria":["a"]${" ".repeat(20_000)}}`],
     ["an object with too many spaces behind it", `{"confidence":0.9}${" ".repeat(20_000)}`],
     ["something before many blank lines", `{"confidence":"low"}${"\n".repeat(20_000)}`],
+    ["something before a line of spaces", '{"confidence":"low"}\n\u00a0\u3000\ufeff\u2028\n'],
+    ["something before more spaces than a chunk has", `{"confidence":"low"}\n${"\u3000".repeat(60_000)}`],
     ["something behind many spaces", `${" ".repeat(20_000)}{"confidence":"low"}`],
   ])("makes a pass no verdict where it states %s", async (_, line) => {
     using scene = createVerifierScene();
@@ -343,7 +345,7 @@ describe("the last line of a program's output", () => {
 
 /** Checks by a program that prints the text and ends well. */
 function checkPrinting(scene: Scene, text: string): ReturnType<Scene["check"]> {
-  const say = `let all = ""; process.stdin.on("data", (some) => { all += some; });
+  const say = `let all = ""; process.stdin.setEncoding("utf8"); process.stdin.on("data", (some) => { all += some; });
     process.stdin.on("end", () => process.stdout.write(JSON.parse(all).text));`;
   const program = { kind: "command", command: process.execPath, args: ["-e", say] };
   return scene.check(program, { result: { text } });

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { runCheckedPlan, type Checked } from "./checked-plan.ts";
@@ -153,6 +154,38 @@ describe("an answer that was cut", () => {
       confidence: { measured: 1_000 },
     });
     await checkedPlan.run.close();
+  });
+
+  it.each<[string, string, object]>([
+    [
+      "the block at its end, and not an example at its beginning",
+      '```json\n{"n":1}\n```\n{"confidence":0.9}',
+      { type: "step.completed", payload: { output: { sha256: hash("sha256", '{"n":1}') } } },
+    ],
+    [
+      "no example at its beginning where its end has no block",
+      '{"confidence":0.9}',
+      {
+        type: "step.failed",
+        payload: {
+          error: {
+            code: "output_invalid",
+            message: expect.stringContaining("longer than 200000 characters") as string,
+          },
+        },
+      },
+    ],
+  ])("gives as outputs %s", async (_, end, expected) => {
+    const cut = {
+      outcome: "completed",
+      reply: '```json\n{"n":0}\n```\n'.padEnd(BOUNDS.replyCharsMax, "x"),
+      replyEnd: `x\n${end}`,
+    } as const;
+    const fields = { outputSchema: { type: "object", required: ["n"] } };
+    const { run } = await runCheckedPlan(() => createRuling("pass"), { scripts: [cut], checks: [], fields });
+    const ends = [...run.events("step.completed"), ...run.events("step.failed")];
+    expect(ends.filter(({ payload }) => payload.stepId === "a")).toMatchObject([expected]);
+    await run.close();
   });
 });
 

@@ -5,7 +5,10 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { createWithheldTexts } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
+import {
+  createWithheldTexts,
+  type WithheldTexts,
+} from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import {
   readCoordination,
   type CoordinationView,
@@ -35,6 +38,8 @@ export interface TestGateway {
   readonly host: FakeHost;
   /** Agents of plans, and deliveries to owners. */
   readonly plans: ScriptedRunner;
+  /** The words of children that are kept back from others. */
+  readonly texts: WithheldTexts;
   /** Nothing that it asks the ledger for, and no time that it waits for, comes. */
   pause(): void;
   resume(): Promise<void>;
@@ -124,6 +129,9 @@ export function createGateways({ spawnsMax = 1_000, movedFrom }: GatewaysOptions
     const host = hosts.get(name) ?? createFakeClockHost(clock);
     hosts.set(name, host);
     const plans = createScriptedRunner(script);
+    const texts = createWithheldTexts(
+      (session, text) => planDependencies(plans).refOf(`${session}\0${text}`).sha256,
+    );
     const process = `${name}-${(processes += 1)}`;
     const heldClock: Clock = {
       now: () => clock.now(),
@@ -137,6 +145,7 @@ export function createGateways({ spawnsMax = 1_000, movedFrom }: GatewaysOptions
       store: holdCalls(wrapTakes(ledger.open(clock), control), control),
       host,
       plans,
+      texts,
       gates,
       gate: createSpawnGate({ clock: heldClock, limits: { spawnsMax }, delayMs: 0 }),
       lines,
@@ -152,6 +161,7 @@ export function createGateways({ spawnsMax = 1_000, movedFrom }: GatewaysOptions
       coordinator,
       host,
       plans,
+      texts,
       pause: () => {
         control.state = "paused";
       },
@@ -206,6 +216,7 @@ interface Composed {
   readonly store: MemoryStore;
   readonly host: FakeHost;
   readonly plans: ScriptedRunner;
+  readonly texts: WithheldTexts;
   readonly gates: GivenGates;
   readonly gate: SpawnGate;
   readonly lines: string[];
@@ -222,6 +233,7 @@ function composeGateway({
   store,
   host,
   plans,
+  texts,
   gates,
   gate,
   lines,
@@ -239,9 +251,7 @@ function composeGateway({
   return createCoordinator({
     store,
     content: store,
-    withheld: createWithheldTexts(
-      (session, text) => planDependencies(plans).refOf(`${session}\0${text}`).sha256,
-    ),
+    withheld: texts,
     ...planDependencies(plans),
     ...createArbitrationDependencies(),
     ...createGateDependencies(gates),

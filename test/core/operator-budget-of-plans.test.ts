@@ -89,6 +89,16 @@ describe("a plan of a child under the operator's budget", () => {
     await play.coordinator.stop();
   });
 
+  it("cannot be forked, and is to be submitted again from its session", async () => {
+    const play = await openPlay({ spawns: 5 });
+    const session = await play.spawn("look it up");
+    await play.submit(session, "nested");
+    await expect(play.coordinator.forkPlan({ source: "nested" as CoordinationId })).rejects.toThrow(
+      "nested was submitted by the agent of step step-1 of co-1, and its result is told to that agent's session; submit it again from that session",
+    );
+    await play.coordinator.stop();
+  });
+
   it("may not use what the children used, also where that is not recorded yet", async () => {
     const play = await openPlay({ tokens: 400 });
     const session = await play.spawn("look it up");

@@ -109,7 +109,7 @@ describe("a fork is refused, and nothing is recorded,", () => {
     });
     expect(submitted.kind).toBe("accepted");
     expect((await readRefusal(planRun, { source: "inner" as CoordinationId, from: 3 })).message).toBe(
-      "inner was submitted by the agent of step a of plan-1, and a fork of it would be told to nobody; fork that plan",
+      "inner was submitted by the agent of step a of plan-1, and its result is told to that agent's session; fork that plan",
     );
     await planRun.coordinator.stop();
   });

@@ -52,6 +52,31 @@ describe("outputsFromReply", () => {
     }
   });
 
+  it.each<[string, string, object | undefined]>([
+    ["a whole block at the end", `log\n${block('{"a": 1}')}\n{"confidence": 0.9}`, { a: 1 }],
+    ["a block whose beginning is not in the end", 'son\n{"a": 1}\n```', undefined],
+    ["a fence in a line that may have begun before", '```json\n{"a": 1}\n```', undefined],
+    ["a whole object that is not in a block", 'log\n{"a": 1}', undefined],
+    ["no block at the end", "log\nlog", undefined],
+  ])("takes nothing from the beginning of a reply that was cut, with %s", (_, end, outputs) => {
+    for (const reply of [`${block('{"a": 0}')}\nlog`, '{"a": 0}']) {
+      expect(outputsFromReply(reply, true, end)).toEqual(
+        outputs
+          ? { kind: "outputs", outputs }
+          : {
+              kind: "unreadable",
+              path: "(root)",
+              message:
+                "the answer is longer than 200000 characters, and no whole `json` block is in its last 16000",
+            },
+      );
+      expect(outputsFromReply(reply, false, end)).toEqual({
+        kind: "outputs",
+        outputs: outputs ?? { text: reply, truncated: true },
+      });
+    }
+  });
+
   it("takes an object with a key __proto__ as data", () => {
     const read = outputsFromReply('{"__proto__": {"a": 1}}', true);
     expect(read.kind === "outputs" && Object.keys(read.outputs)).toEqual(["__proto__"]);

@@ -57,6 +57,22 @@ it("a gateway that coordinates nothing any more shows its health, without lanes"
   expect(body).not.toHaveProperty("lanes");
 });
 
+describe("a gateway that another process has replaced", () => {
+  const message = `${REPLACED.message}. ${REPLACED.advice}`;
+
+  it("says so to whoever reads, and not to wait a moment", async () => {
+    const { status, body } = await askPage({ reader: () => Promise.reject(REPLACED) }, "runs");
+    expect([status, body]).toEqual([503, { error: "unavailable", message }]);
+  });
+
+  it("says so to whoever asks it for something", async () => {
+    const refusal = { code: REPLACED.code, message: REPLACED.message };
+    const ask = () => Promise.resolve({ ok: false, error: refusal } as const);
+    const { status, body } = await askPage({ ask }, "claims/1/release", {});
+    expect([status, body]).toEqual([503, { error: "unavailable", message }]);
+  });
+});
+
 describe("a ledger whose server is away", () => {
   it("is unavailable for whoever reads", async () => {
     const { status, body } = await askPage({ reader: () => Promise.reject(UNAVAILABLE) }, "runs");

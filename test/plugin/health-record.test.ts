@@ -67,6 +67,17 @@ describe("a failure whose words change from call to call", () => {
     expect(listErrors()).toEqual([expect.stringContaining("now")]);
     expect(readMessage()).toBe("now");
   });
+
+  it("is in the log once, also where the clock is set back to before the process began", () => {
+    const first = createRecord();
+    first.times.now = 1_000;
+    first.record.failed(createBusyError("first"), 0);
+    first.record.failed(createBusyError("second"), 0);
+    // As after a failure to begin, which leaves no record to the next call.
+    const second = createRecord();
+    second.record.failed(createBusyError("third"), 0);
+    expect([...first.listErrors(), ...second.listErrors()]).toEqual([expect.stringContaining("first")]);
+  });
 });
 
 describe("a gateway that was replaced", () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import type { AnswerQuestion } from "../../src/plugins/hooks/hook-types.ts";
 import { registerCoordinationHooks } from "../../src/plugins/hooks/hooks.ts";
@@ -7,6 +9,7 @@ import { sampleQuestion, type HookHarness } from "../../src/plugins/hooks/testin
 import { createHookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import { findRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
@@ -131,7 +134,7 @@ describe("while a plugin that brings questions is loaded again", () => {
     const escalated = harness.escalate();
     await harness.clock.advance(2 * HOOK_LIMITS.reloadMs);
     createBack(harness, seen);
-    await harness.clock.advance(25);
+    await harness.clock.advance(500);
     expect((await escalated).outcome).toEqual({ kind: "delivered", tries: 1 });
     expect(seen).toEqual([sampleQuestion().title]);
   });
@@ -140,15 +143,36 @@ describe("while a plugin that brings questions is loaded again", () => {
     const harness = await createAway();
     const deadlineAtMs = harness.clock.now() + 1_000;
     const escalated = harness.escalate({ ...sampleQuestion(), deadlineAtMs });
-    await harness.clock.advance(1_025);
+    await harness.clock.advance(1_000);
     expect((await escalated).outcome).toMatchObject({ kind: "failed" });
     const seen: unknown[] = [];
     const notice = { question: sampleQuestion(), isOpen: () => Promise.resolve(false) };
     const closed = harness.host.notify(notice as never, "plugin:guard", throwSecret);
     createBack(harness, seen);
-    await harness.clock.advance(25);
+    await harness.clock.advance(500);
     expect(await closed).toMatchObject({ kind: "failed" });
     expect(seen).toEqual([]);
+  });
+
+  it("a question looks for it twice a second", async () => {
+    const harness = await createAway();
+    const clock = createFakeClock(harness.clock.now());
+    let wakes = 0;
+    const wakeAt: Clock["wakeAt"] = (atMs, wake) => {
+      wakes += 1;
+      return clock.wakeAt(atMs, wake);
+    };
+    const doNothing = (): void => undefined;
+    const logger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
+    const host = createHookHost({ clock: { ...clock, now: () => clock.now(), wakeAt }, logger });
+    const notice = { question: sampleQuestion(), isOpen: () => Promise.resolve(true) };
+    const pendingNotice = host.notify(notice as never, "plugin:guard", throwSecret);
+    await clock.advance(60_000);
+    expect(wakes).toBeGreaterThan(100);
+    expect(wakes).toBeLessThan(130);
+    createBack(harness, []);
+    await clock.advance(500);
+    expect(await pendingNotice).toMatchObject({ kind: "delivered" });
   });
 
   it("its answers count, until it counts as gone", async () => {

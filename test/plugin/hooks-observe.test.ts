@@ -139,7 +139,7 @@ describe("an observer", () => {
     const pendingAnswer = harness.observe(...createEvents(4));
     await harness.clock.advance(0);
     registerCoordinationHooks(harness.api, { observe: ({ sequence }) => seen.push(`new ${sequence}`) });
-    await harness.clock.advance(25);
+    await harness.clock.advance(500);
     await pendingAnswer;
     expect(seen).toEqual(["old 0", "old 1", "new 2", "new 3"]);
   });
@@ -154,7 +154,7 @@ describe("an observer", () => {
     await harness.clock.advance(2 * HOOK_LIMITS.reloadMs);
     harness.host.observe(createEvents(3).slice(2));
     registerCoordinationHooks(harness.api, { observe });
-    await harness.clock.advance(25);
+    await harness.clock.advance(500);
     await pendingAnswer;
     expect(seen).toEqual([
       [0, 0],

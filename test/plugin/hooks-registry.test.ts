@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import { findHookSlots } from "../../src/plugins/hooks/hook-registry.ts";
@@ -122,16 +122,35 @@ describe("a registration", () => {
     expect(await askHarness()).toBe("first");
   });
 
-  it("is followed under an id that no other registration has, also in the same instance", () => {
-    const ids: string[] = [];
-    const lifecycle = {
-      registerRuntimeLifecycle: ({ id }: { readonly id: string }) => void ids.push(id),
-    };
-    register("first", { ...harness.api, lifecycle });
-    register("second", { ...harness.api, lifecycle });
-    expect(ids).toHaveLength(2);
-    expect(new Set(ids).size).toBe(2);
-  });
+  it.each(["restart", "disable"])(
+    "ends with its instance, which is followed once however often it registers (%s)",
+    async (reason) => {
+      const ends: ((context: { reason: string }) => void)[] = [];
+      const onDispose = vi.fn();
+      const { signal } = new AbortController();
+      const onSignal = vi.spyOn(signal, "addEventListener");
+      const lifecycle = {
+        signal,
+        onDispose,
+        registerRuntimeLifecycle: ({
+          cleanup,
+        }: {
+          readonly cleanup: (context: { reason: string }) => void;
+        }) => ends.push(cleanup),
+      };
+      const api = { ...harness.api, lifecycle };
+      for (const name of ["first", "second", "third"]) register(name, api)();
+      register("fourth", api);
+      register("fifth", api);
+      expect(await askHarness()).toBe("fifth");
+      expect([ends.length, onDispose.mock.calls.length, onSignal.mock.calls.length]).toEqual([1, 1, 1]);
+      ends[0]?.({ reason });
+      expect(findHookSlots()?.get(harness.api.id)?.entries ?? []).toEqual([]);
+      register("late", api);
+      ends.at(-1)?.({ reason });
+      expect(findHookSlots()?.get(harness.api.id)?.entries ?? []).toEqual([]);
+    },
+  );
 
   it("works without any lifecycle, and for two plugins at once", async () => {
     const { id, logger } = harness.api;

@@ -1,6 +1,6 @@
 /** Owns: a gateway on a shared ledger while another process drives coordinations under its name. */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { isGatewayAway } from "../../src/agents/coordination/contracts/errors.ts";
@@ -75,6 +75,15 @@ async function replaceGateway(host: FakeHost): Promise<void> {
   }, 30_000);
 }
 
+/** Writes the health as another process does, which is there. */
+function reportByAnother(): string {
+  const gateway = { process: readProcessName(process.ppid), configSha256: "of the other process" };
+  const text = JSON.stringify({ state: "ok", uncoordinatedSpawns: 0, gateway });
+  mkdirSync(dirname(nameHealthFile()), { recursive: true });
+  writeFileSync(nameHealthFile(), text);
+  return text;
+}
+
 const REPLACED = { state: "degraded", failure: { code: "GATEWAY_REPLACED" } };
 
 describe("a gateway that is replaced by another process of its name", () => {
@@ -124,9 +133,7 @@ describe("a gateway that is replaced by another process of its name", () => {
     async () => {
       const { handlers, host } = createGateway(2_000);
       await handlers.start();
-      const gateway = { process: readProcessName(process.ppid), configSha256: "of the other process" };
-      const text = JSON.stringify({ state: "ok", uncoordinatedSpawns: 0, gateway });
-      writeFileSync(nameHealthFile(), text);
+      const text = reportByAnother();
       await replaceGateway(host);
       await spawn(handlers);
       expect(readFileSync(nameHealthFile(), "utf8")).toBe(text);
@@ -136,7 +143,44 @@ describe("a gateway that is replaced by another process of its name", () => {
   );
 });
 
+describe("a gateway that a newer release has shut out of its ledger", () => {
+  it("says so once, and shows it without anybody's call", async () => {
+    const { handlers, host } = createGateway(1_000);
+    await handlers.start();
+    expect(await spawn(handlers)).toHaveProperty("params.coordination.stepId", "step-1");
+    await schema.query("update ledger_count set newest_migration = newest_migration + 1");
+    await vi.waitFor(() => {
+      expect(readGatewayHealth()).toMatchObject({ state: "degraded", failure: { code: "LEDGER_TOO_NEW" } });
+    }, 5_000);
+    expect(await spawn(handlers)).toMatchObject({ block: true });
+    expect(listErrors(host)).toEqual([expect.stringContaining("Upgrade openclaw-coordination")]);
+    expect(host.lines.filter(({ text }) => text.includes("could not be looked at"))).toEqual([]);
+  });
+});
+
 describe("a gateway that waits for an earlier process of its name", () => {
+  it.skipIf(readProcessName() === undefined)(
+    "leaves the health alone that the other process reports in the same folder, until it works itself",
+    async () => {
+      const text = reportByAnother();
+      const { handlers, host } = createGateway(1_000);
+      await store.owners.beat(OTHER);
+      await Promise.all([
+        handlers.start(),
+        vi.waitFor(async () => {
+          await store.owners.beat(OTHER);
+          expect(listErrors(host)).toEqual([expect.stringContaining("gateway.id of its own")]);
+        }, 30_000),
+      ]);
+      expect(readFileSync(nameHealthFile(), "utf8")).toBe(text);
+      await store.owners.remove(OTHER.id);
+      await vi.waitFor(() => {
+        expect(readFileSync(nameHealthFile(), "utf8")).toContain(readProcessName());
+      }, 30_000);
+      expect(readGatewayHealth()).toMatchObject({ state: "ok" });
+    },
+  );
+
   it("begins by itself once that one has left, though it was refused before", async () => {
     const { handlers } = createGateway(1_000);
     await store.owners.beat(OTHER);

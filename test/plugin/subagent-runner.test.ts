@@ -172,6 +172,26 @@ describe("asking about a subagent", () => {
     expect(seen).toMatchObject({ usage: { tokens: 15, costMicroUsd: 750_000 } });
     expect("reply" in seen && seen.reply).toHaveLength(BOUNDS.replyCharsMax);
   });
+
+  it("has the end of a reply that it cuts, also when the run ended before it was started again", async () => {
+    const line = '{"confidence": 0.1}';
+    const content = `${"x".repeat(BOUNDS.replyCharsMax)}\n${line}`;
+    const { runner, order } = createFakeHost({
+      rows: createHaving(rowOf("succeeded")),
+      messages: [{ role: "assistant", content }],
+    });
+    const replyEnd = content.slice(-BOUNDS.replyEndChars);
+    expect(await runner.observe(order)).toMatchObject({ replyEnd });
+    expect(await runner.start(order)).toMatchObject({ ending: { replyEnd } });
+  });
+
+  it("has no end of a reply that it does not cut", async () => {
+    const { runner, order } = createFakeHost({
+      rows: createHaving(rowOf("succeeded")),
+      messages: [{ role: "assistant", content: "x".repeat(BOUNDS.replyCharsMax) }],
+    });
+    expect(await runner.observe(order)).not.toHaveProperty("replyEnd");
+  });
 });
 
 describe("following a subagent", () => {

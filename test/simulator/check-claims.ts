@@ -133,7 +133,7 @@ function checkChange(books: Books, event: FactOf<"resource.changed">): string[] 
   return listBroken({
     [`A2: ${stepId} writes ${resource} under a claim on ${claim.resource}`]: !isCovered,
     [`A2: ${stepId} writes ${resource} after its claim is over`]:
-      timeOf(event) > overAtMs + LATE_MS && !isDisturbed(books.world),
+      timeOf(event) > overAtMs + LATE_MS && !isDisturbed(books.world, timeOf(event)),
   });
 }
 

@@ -375,9 +375,9 @@ function endRun(run: RunModel, event: FactOf<"coordination.terminal">): string[]
   ];
 }
 
-/** Something failed, or the clock has just been set: then timers may be late. */
-export function isDisturbed({ gateways, clock, jumpedAtMs }: World): boolean {
-  const isRecent = clock.now() - jumpedAtMs < PATIENCE_MS;
+/** Something failed, or the clock had just been set at a time, which is now unless it is named: then timers may be late. */
+export function isDisturbed({ gateways, clock, jumpedAtMs }: World, atMs: number = clock.now()): boolean {
+  const isRecent = atMs - jumpedAtMs < PATIENCE_MS;
   return isRecent || gateways.some(({ life, processes }) => life.isDisturbed || processes > 1);
 }
 

@@ -80,13 +80,13 @@ export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
 }
 
 /**
- * Creates the look-up of attempts that may still run since an earlier process of the gateway. The first look ends them all, and
- * one that could not be ended is tried again.
+ * Creates the look-up of attempts that may still run since an earlier process of the gateway. All are ended at once, because
+ * nobody asks for those that another gateway has taken over; one that could not be ended is tried again when it is asked for.
  */
 function createLeftLookup(notes: AgentNotes): (key: IdempotencyKey) => Promise<boolean> {
-  let looked: Promise<ReadonlySet<string>> | undefined;
+  let looked = notes.endLeft();
   return async (key) => {
-    const left = await (looked ??= notes.endLeft());
+    const left = await looked;
     if (!left.has(key)) return false;
     looked = notes.endLeft();
     return (await looked).has(key);

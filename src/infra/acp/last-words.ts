@@ -7,8 +7,6 @@ import type { Usage } from "../../agents/coordination/contracts/fact-fields.ts";
 import { isRecord, type UnknownRecord } from "../../agents/coordination/std/is-record.ts";
 
 const MICRO = 1_000_000;
-/** An agent states its confidence there. */
-const TAIL_CHARS = 16_000;
 
 export interface LastWords {
   /** Takes the params of one `session/update`; what it cannot read it ignores. */
@@ -44,7 +42,7 @@ export function createLastWords(): LastWords {
     const chunk = content["text"];
     const room = BOUNDS.replyCharsMax - text.length;
     text += chunk.slice(0, room);
-    tail = (tail + chunk.slice(-TAIL_CHARS)).slice(-TAIL_CHARS);
+    tail = (tail + chunk.slice(-BOUNDS.replyEndChars)).slice(-BOUNDS.replyEndChars);
     if (chunk.length > room) isCut = true;
   };
   const addUsage = (update: UnknownRecord): void => {

@@ -7,6 +7,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
@@ -91,6 +92,8 @@ function collect(stdout: Readable, stop: () => void): () => Omit<ProgramEnd, "co
   let lastLine = "";
   let bytes = 0;
   let isAtLineStart = true;
+  // A chunk may end within a character.
+  const decoder = new StringDecoder("utf8");
   const addToLine = (piece: string): void => {
     const words = isAtLineStart ? piece.trimStart() : piece;
     if (words === "") return;
@@ -101,16 +104,15 @@ function collect(stdout: Readable, stop: () => void): () => Omit<ProgramEnd, "co
   stdout.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > outputBytesMax) stop();
-    // A character for each byte, because a chunk may end within a character.
-    const [first = "", ...others] = chunk.toString("latin1").split("\n");
+    const [first = "", ...others] = decoder.write(chunk).split("\n");
     addToLine(first);
     for (const line of others) {
       isAtLineStart = true;
       addToLine(line);
     }
   });
-  return () => ({
-    isFlood: bytes > outputBytesMax,
-    lastLine: Buffer.from(lastLine, "latin1").toString("utf8"),
-  });
+  return () => {
+    addToLine(decoder.end());
+    return { isFlood: bytes > outputBytesMax, lastLine };
+  };
 }

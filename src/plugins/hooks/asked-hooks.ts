@@ -40,10 +40,12 @@ export function findHook(plugin: string, kind: HookKind, nowMs: number): AskedHo
   return slot && createAskedHook(slot, kind, nowMs);
 }
 
-const POLL_MS = 25;
-
 /** These fail closed soon. Whoever tells the others something waits until their plugin counts as gone. */
 const GATES: ReadonlySet<HookKind> = new Set(["arbitrate", "verify", "decide"]);
+
+/** How often it is looked whether a hook is back: gates are waited for by agents, the others for up to minutes. */
+const GATE_POLL_MS = 25;
+const POLL_MS = 500;
 
 /** How long a hook that is away is waited for. */
 interface HookWait {
@@ -62,8 +64,10 @@ export async function awaitHookBack(
   if (backByMs === undefined) return missing;
   const untilMs = Math.min(backByMs, deadlineAtMs);
   const canWait = (): boolean => clock.now() < untilMs && !signal?.aborted;
+  const pollMs = GATES.has(kind) ? GATE_POLL_MS : POLL_MS;
   while (canWait()) {
-    await new Promise<void>((resolve) => clock.wakeAt((clock.now() + POLL_MS) as EpochMs, resolve));
+    const wakeAtMs = Math.min(clock.now() + pollMs, untilMs) as EpochMs;
+    await new Promise<void>((resolve) => clock.wakeAt(wakeAtMs, resolve));
     const slot = findHookSlots()?.get(plugin);
     const current = slot?.entries.at(-1);
     if (current) return findAskedHook(current, kind);

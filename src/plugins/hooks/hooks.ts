@@ -24,15 +24,13 @@
  * It may be called before or after the coordination plugin is loaded, as often as your plugin is loaded, and costs nothing
  * while coordination is off. It needs nothing but this file and its neighbours at run time.
  */
-import { followInstance } from "./follow-instance.ts";
+import { endWithInstance } from "./end-with-instance.ts";
 import { endEntry, putEntry } from "./hook-registry.ts";
 import type { CoordinationHooks, CoordinationHooksApi, HookSettings } from "./hook-types.ts";
 import { readRegistration } from "./read-registration.ts";
 
 export type * from "./hook-types.ts";
 export type { HookKind } from "./hook-limits.ts";
-
-let registrations = 0;
 
 /**
  * Registers the hooks of a plugin and returns what takes this registration back, so that the one before it counts again. The newest
@@ -48,9 +46,9 @@ export function registerCoordinationHooks(
 ): () => void {
   const entry = readRegistration(api, hooks, options);
   putEntry(entry);
-  registrations += 1;
-  // The host takes each id once from one instance.
-  const lifecycleId = `${entry.pluginId}.coordination-hooks.${registrations}`;
-  if (api.lifecycle) followInstance(api.lifecycle, lifecycleId, (ending) => endEntry(entry, ending));
-  return () => endEntry(entry, "withdrawn");
+  const forget = api.lifecycle && endWithInstance(api.lifecycle, entry);
+  return () => {
+    endEntry(entry, "withdrawn");
+    forget?.();
+  };
 }

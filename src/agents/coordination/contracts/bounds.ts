@@ -107,6 +107,8 @@ export const BOUNDS = {
   /** The outputs of one attempt, as JSON. */
   outputCharsMax: 200_000,
   replyCharsMax: 200_000,
+  /** The end of a reply that had to be cut: an agent states its confidence there. */
+  replyEndChars: 16_000,
   outputDepthMax: 32,
   /** The input of one step with its bindings filled in, as JSON. */
   filledInputCharsMax: 400_000,

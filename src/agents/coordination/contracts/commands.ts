@@ -89,6 +89,8 @@ export interface AdmitSpawn extends Omit<
   readonly type: "admitSpawn";
   /** A child that the host has made already: its step is acknowledged with its admission. */
   readonly child?: ObservedChild;
+  /** The gateway whose model it is, where several share the ledger. */
+  readonly gateway?: string;
 }
 
 /** Records what the model calls of one run used up to now. */

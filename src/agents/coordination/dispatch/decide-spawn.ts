@@ -13,7 +13,7 @@ import { countUsed, isPlanned, isRestLent } from "./plan-rules.ts";
 
 /** Admits a spawn and records the intent to begin it (D1); one that the log already has is a replay (D2). */
 export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
-  const { type: _, child, ...admission } = command;
+  const { type: _, child, gateway, ...admission } = command;
   const earlier = child ? state.children.get(child.childSessionKey) : findSameCall(state, command);
   if (earlier) return { kind: "replay", stepId: earlier };
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
@@ -38,7 +38,7 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
     stepId,
     facts: [
       { type: "step.admitted", payload: spec },
-      { type: "step.dispatched", payload: dispatchOf(state, spec, { attempt: 1, now }) },
+      { type: "step.dispatched", payload: dispatchOf(state, spec, { now, gateway }) },
       ...(child ? [draftAcknowledged(stepId, child)] : []),
     ],
   };
@@ -98,13 +98,14 @@ function createStepId(state: OpenCoordination): StepId {
 function dispatchOf(
   state: OpenCoordination,
   spec: StepAdmitted,
-  { attempt, now }: { attempt: number; now: EpochMs },
+  { now, gateway }: { readonly now: EpochMs; readonly gateway: string | undefined },
 ): FactPayloads["step.dispatched"] {
   return {
     stepId: spec.stepId,
-    attempt,
+    attempt: 1,
     lane: spec.lane,
-    idempotencyKey: createIdempotencyKey(state.coordinationId, spec.stepId, attempt),
+    idempotencyKey: createIdempotencyKey(state.coordinationId, spec.stepId, 1),
     deadlineAtMs: addMs(now, spec.timeoutMs),
+    ...(gateway !== undefined && { gateway }),
   };
 }

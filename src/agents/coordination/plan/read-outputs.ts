@@ -7,15 +7,23 @@ export type ReadOutputs =
   | { readonly kind: "unreadable"; readonly path: string; readonly message: string };
 
 /**
- * The reply, or its last fenced `json` block, where that is a JSON object within the bounds. Otherwise the reply is the output
+ * The reply, or its last fenced `json` block, where that is a JSON object within the bounds. A reply that was cut comes with its
+ * `end`, and only a block there counts: what its beginning has may be an example. Otherwise the reply is the output
  * `text` of a step without a contract, with `truncated` where it had to be cut; a step with one has no outputs then.
  */
-export function outputsFromReply(reply: string, hasContract: boolean): ReadOutputs {
-  const outputs = findObject(reply);
+export function outputsFromReply(reply: string, hasContract: boolean, end?: string): ReadOutputs {
+  const outputs = end === undefined ? findObject(reply) : findObjectInEnd(end);
   if (outputs) return { kind: "outputs", outputs };
-  if (!hasContract) return { kind: "outputs", outputs: createTextOutput(reply) };
-  return { kind: "unreadable", path: "(root)", message: "output is not a JSON object" };
+  const isCut = end !== undefined;
+  if (!hasContract) return { kind: "outputs", outputs: createTextOutput(reply, isCut) };
+  return {
+    kind: "unreadable",
+    path: "(root)",
+    message: isCut ? NO_BLOCK_IN_END : "output is not a JSON object",
+  };
 }
+
+const NO_BLOCK_IN_END = `the answer is longer than ${BOUNDS.replyCharsMax} characters, and no whole \`json\` block is in its last ${BOUNDS.replyEndChars}`;
 
 /** Returns the text of outputs that hold nothing else, and the JSON of all others as it is. */
 export function parseTextOutput(json: string): string {
@@ -48,6 +56,12 @@ function parseObject(text: string | undefined): JsonObject | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Finds the object of the last block in the end of a reply, whose first line may have begun before. */
+function findObjectInEnd(end: string): JsonObject | undefined {
+  const firstBreak = end.indexOf("\n");
+  return firstBreak === -1 ? undefined : parseObject(findLastJsonBlock(end.slice(firstBreak + 1)));
 }
 
 const FENCE = "```";
@@ -87,10 +101,10 @@ function isTooDeep(root: object): boolean {
   return false;
 }
 
-function createTextOutput(reply: string): JsonObject {
+function createTextOutput(reply: string, isCut: boolean): JsonObject {
   const room = BOUNDS.outputCharsMax - JSON.stringify({ text: "", truncated: true }).length;
   const end = findEndWithin(reply, room);
-  return end < reply.length
+  return isCut || end < reply.length
     ? { text: reply.slice(0, end).toWellFormed(), truncated: true }
     : { text: reply.toWellFormed() };
 }

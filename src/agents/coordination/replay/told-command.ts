@@ -110,7 +110,7 @@ function commandsFromAdmission(lead: Fact<"step.admitted">, facts: readonly Fact
 /** A child that the host had made already was acknowledged with its admission. */
 function commandsFromSpawn(
   spec: FactPayloads["step.admitted"],
-  [, , third]: readonly FactEvent[],
+  [, second, third]: readonly FactEvent[],
 ): Command[] {
   const {
     stepId,
@@ -120,7 +120,12 @@ function commandsFromSpawn(
     retryBudget: _budget,
     ...admittedFields
   } = spec;
-  const spawn: AdmitSpawn = { type: "admitSpawn", ...admittedFields };
+  const gateway = second?.type === "step.dispatched" ? second.payload.gateway : undefined;
+  const spawn: AdmitSpawn = {
+    type: "admitSpawn",
+    ...admittedFields,
+    ...(gateway !== undefined && { gateway }),
+  };
   if (third?.type !== "step.acknowledged" || third.payload.stepId !== stepId) return [spawn];
   const { childSessionKey, childRunId } = third.payload;
   return [{ ...spawn, child: { childSessionKey, childRunId } }, spawn];

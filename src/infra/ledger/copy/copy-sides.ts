@@ -57,6 +57,22 @@ export interface CopyTarget extends CopySide {
   finish(counts: CopiedCounts, movedFrom: string | undefined): Promise<void>;
 }
 
+/** A ledger that gateways of other machines may have open. */
+export interface SharedCopyTarget extends CopyTarget {
+  /** Lists the gateways that have told of themselves, by their ids. */
+  listGateways(): Promise<readonly GatewayProcess[]>;
+}
+
+export interface GatewayProcess {
+  /** Another one with each start of the gateway. */
+  readonly id: string;
+  readonly gateway: string;
+  /** Absent where others of its machine cannot find out whether it is there. */
+  readonly process: string | null;
+  /** Grows while it is there. */
+  readonly beats: number;
+}
+
 /** Returns the key of a row. */
 export function pickKey(table: CopiedTable, row: CopiedRow): CopiedRow {
   const names = Object.keys(table.columns);

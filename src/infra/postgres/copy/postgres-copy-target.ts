@@ -9,7 +9,8 @@ import type {
   CopiedRow,
   CopiedValue,
   CopyMark,
-  CopyTarget,
+  GatewayProcess,
+  SharedCopyTarget,
 } from "../../ledger/copy/copy-sides.ts";
 import { COPY_MARK } from "../../ledger/half-copy.ts";
 import {
@@ -25,7 +26,7 @@ import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
 /** @throws CoordinationError as `openDatabase` */
 export async function writeToPostgres<T>(
   options: ConnectOptions,
-  copy: (target: CopyTarget) => Promise<T>,
+  copy: (target: SharedCopyTarget) => Promise<T>,
 ): Promise<T> {
   const database = await openDatabase({ ...options, mode: "write", isCopyTarget: true });
   try {
@@ -35,13 +36,14 @@ export async function writeToPostgres<T>(
   }
 }
 
-function createTarget(database: PostgresDatabase): CopyTarget {
+function createTarget(database: PostgresDatabase): SharedCopyTarget {
   const { name: place, query } = database;
   const change = (work: (send: SendQuery) => Promise<void>): Promise<void> => runTransaction(database, work);
   return {
     place,
     readRows: createRowReader(query),
     readMark: () => readMark(query),
+    listGateways: () => query<GatewayProcess>(GATEWAYS),
     begin: (mark) =>
       change(async (send) => {
         await refuseRows(place, send);
@@ -66,6 +68,13 @@ function createTarget(database: PostgresDatabase): CopyTarget {
       }),
   };
 }
+
+/** Their ids are those of `createGatewayOwnerId`: `gateway:NAME/START`. */
+const GATEWAYS = `
+  select id, substring(id from '^gateway:([^/]+)/') as gateway, process, beats
+  from run_owner
+  where id like 'gateway:%'
+  order by id`;
 
 async function runTransaction(
   database: PostgresDatabase,

@@ -62,8 +62,9 @@ async function connectWriter(database: PostgresDatabase): ReturnType<PostgresDat
 async function applyMigrations(name: string, query: SendQuery): Promise<void> {
   const applied = (await readApplied(query)) ?? (await prepare(name, query));
   checkSchema(name, applied);
-  // Writes that are under way come first, and those that wait for this find the new number (`lockLedger`).
-  if (applied.length > 0) await query("select only_row from ledger_count where only_row = 1 for update");
+  // Writes that are under way come first, and those that wait for this find the new number (`lockLedger`). A lock of the row alone
+  // would let them lock the table, which a migration may alter: each would wait for the other.
+  if (applied.length > 0) await query("lock table ledger_count in access exclusive mode");
   for (const { number, name: title, sql, sha256 } of loadMigrations().slice(applied.length)) {
     await query(sql);
     await query("insert into migration (number, name, sha256) values (@number, @title, @sha256)", {

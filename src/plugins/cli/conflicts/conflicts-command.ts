@@ -62,7 +62,7 @@ async function showConflicts(
   await withLedger(host, options, async (reader) => {
     if (id === undefined) {
       const { conflicts, unreadable } = await findNewestConflicts(reader, { limit, isOpen });
-      await warnOfUnreadable(host, "conflicts", unreadable);
+      await warnOfUnreadable(host, "conflicts of at least", unreadable);
       await tellAll(host, options, conflicts);
       return;
     }

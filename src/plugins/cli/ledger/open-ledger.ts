@@ -87,13 +87,13 @@ export async function withLedger<T>(
   }
 }
 
-/** Warns that a list lacks what damaged logs hold. `subject`: what is listed, such as `questions`. */
+/** Warns that a list lacks what damaged logs hold. Not all logs are read for conflicts: there may be more damaged ones. */
 export async function warnOfUnreadable(
   { stderr, program }: CliHost,
-  subject: string,
+  subject: "questions of" | "conflicts of at least",
   unreadable: readonly CoordinationId[],
 ): Promise<void> {
   if (unreadable.length === 0) return;
   const damaged = formatCount(unreadable.length, "damaged coordination");
-  await stderr.write(`The ${subject} of ${damaged} cannot be read: run \`${program} verify\`.\n`);
+  await stderr.write(`The ${subject} ${damaged} cannot be read: run \`${program} verify\`.\n`);
 }

@@ -89,7 +89,7 @@ async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<
     const { questions: found, unreadable } = await (options.coordination === undefined
       ? findNewestQuestions(createQuestionReads(reader), query)
       : questionsOf(reader, options.coordination, query));
-    await warnOfUnreadable(host, "questions", unreadable);
+    await warnOfUnreadable(host, "questions of", unreadable);
     const reports: QuestionReport[] = [];
     for (const each of found.slice(0, limit))
       reports.push(await createQuestionReport(reader, each, { isForOperator: true }));

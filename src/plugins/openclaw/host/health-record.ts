@@ -12,7 +12,7 @@ export interface HealthRecord {
   succeeded(): void;
   /** `spawns` is how many spawns go on uncoordinated because of it. */
   failed(error: unknown, spawns: number): CoordinationError;
-  /** Notes that another process is this gateway now, and returns why. Nothing that is told later changes that. */
+  /** Notes why this process coordinates nothing more, and returns it. Nothing that is told later changes that. */
   replaced(failure: CoordinationError): CoordinationError;
   /** Writes down once more how it was: nothing is coordinated from now on. */
   closed(): void;
@@ -34,8 +34,9 @@ export function createHealthRecord(dependencies: {
   let replacement: CoordinationError | undefined;
   const setHealth = (next: Health): void => {
     health = next;
+    // Another process that is at work says how the gateway is, while this one does not coordinate.
+    if (next.state === "degraded" && dependencies.isReportedByAnother()) return;
     isReported = true;
-    if (replacement && dependencies.isReportedByAnother()) return;
     dependencies.sink.write(next);
   };
   const noteFailure = (error: unknown, spawns: number): CoordinationError => {
@@ -44,12 +45,12 @@ export function createHealthRecord(dependencies: {
     const next = { code, message, atMs: dependencies.now() };
     // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
     if (health.state === "degraded" && isInLog(health.failure, code) && spawns === 0) {
-      if (isOutdated(health.failure, next)) setHealth({ ...health, failure: next });
+      if (isOutdated(health.failure, next)) setHealth({ ...health, failure: rememberLogged(next) });
       else if (!isReported) setHealth(health);
       return failure;
     }
     const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
-    setHealth({ state: "degraded", failure: next, uncoordinatedSpawns });
+    setHealth({ state: "degraded", failure: rememberLogged(next), uncoordinatedSpawns });
     const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
     dependencies.logger.error({ code, uncoordinatedSpawns }, `${consequence}: ${message}. ${failure.advice}`);
     return failure;
@@ -80,13 +81,22 @@ export function createHealthRecord(dependencies: {
 
 type Failure = NonNullable<Health["failure"]>;
 
-/** True where the log of this process has the failure already: an earlier process wrote it into a log of its own. */
-function isInLog(before: Failure | undefined, code: ErrorCode): before is Failure {
-  return before?.code === code && before.atMs >= performance.timeOrigin;
+/** The failure that this process logged last, with its newest words: each call that finds no runtime makes a record of its own. */
+let newestLogged: Failure | undefined;
+
+function rememberLogged(failure: Failure): Failure {
+  newestLogged = failure;
+  return failure;
 }
 
+/** True where the log of this process has the failure already: an earlier process wrote it into a log of its own. */
+function isInLog(before: Failure | undefined, code: ErrorCode): before is Failure {
+  return before?.code === code && newestLogged?.code === code && newestLogged.atMs === before.atMs;
+}
+
+/** True where the words are others now, and the words before are not of just now. The clock may have been set back. */
 function isOutdated(before: Failure, { message, atMs }: Failure): boolean {
-  return before.message !== message && atMs - before.atMs >= REWORD_MS_MIN;
+  return before.message !== message && Math.abs(atMs - before.atMs) >= REWORD_MS_MIN;
 }
 
 function asCoordinationError(error: unknown): CoordinationError {

@@ -87,11 +87,12 @@ export function startOf(seen: Extract<Observation, ObservedChild>): Start {
   const { kind, childSessionKey, childRunId } = seen;
   const child = { childSessionKey, childRunId };
   if (kind === "running") return { kind: "started", child };
-  const { outcome, message, reply, usage, refusal } = seen;
+  const { outcome, message, reply, replyEnd, usage, refusal } = seen;
   const ending = {
     outcome,
     ...(message && { message }),
     ...(reply && { reply }),
+    ...(replyEnd && { replyEnd }),
     ...(usage && { usage }),
     ...(refusal && { refusal }),
   };
@@ -142,19 +143,24 @@ export function sliceSinceBegin(
   return at < 0 ? undefined : messages.slice(at);
 }
 
-/** The last words of the agent; absent when its last message has no text. */
-export function replyIn(messages: readonly TranscriptMessage[]): string | undefined {
-  return cutText(messages.findLast(({ role }) => role === "assistant"));
+type Reply = Pick<ChildEnding, "reply" | "replyEnd">;
+
+/** Returns the last words of the agent; nothing when its last message has no text. */
+export function findReply(messages: readonly TranscriptMessage[]): Reply {
+  return cutReply(messages.findLast(({ role }) => role === "assistant"));
 }
 
 /** Finds what the agent answered first, after the tools that it called before. */
-export function findFirstAnswer(messages: readonly TranscriptMessage[]): string | undefined {
-  return cutText(messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"));
+export function findFirstAnswer(messages: readonly TranscriptMessage[]): Reply {
+  return cutReply(messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"));
 }
 
-function cutText(message: TranscriptMessage | undefined): string | undefined {
+function cutReply(message: TranscriptMessage | undefined): Reply {
   const text = message ? textOf(message.content).trim() : "";
-  return text === "" ? undefined : text.slice(0, BOUNDS.replyCharsMax);
+  if (text === "") return {};
+  const { replyCharsMax, replyEndChars } = BOUNDS;
+  const reply = text.slice(0, replyCharsMax);
+  return text.length > replyCharsMax ? { reply, replyEnd: text.slice(-replyEndChars) } : { reply };
 }
 
 function textOf(content: unknown): string {

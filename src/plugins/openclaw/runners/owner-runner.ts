@@ -115,8 +115,7 @@ function describeTold(
   row: TaskRow | undefined,
   since: readonly TranscriptMessage[],
 ): Something {
-  const reply = findFirstAnswer(since);
-  const seen = { kind: "ended", ...childOf(run), outcome: "completed", ...(reply && { reply }) } as const;
+  const seen = { kind: "ended", ...childOf(run), outcome: "completed", ...findFirstAnswer(since) } as const;
   return { kind: "something", seen, answers: isAnswering(row) };
 }
 

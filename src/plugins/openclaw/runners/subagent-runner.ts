@@ -16,6 +16,7 @@ import { waitWithin } from "../../../agents/coordination/std/wait-for.ts";
 import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
 import {
   endingOf,
+  findReply,
   findRow,
   followBy,
   isOpen,
@@ -23,7 +24,6 @@ import {
   mayStillBegin,
   messageOf,
   readTranscript,
-  replyIn,
   rowOwnerOf,
   runIdOf,
   sliceSinceBegin,
@@ -163,14 +163,13 @@ async function readRow(
   const transcript = await readTranscript(runtime, childSessionKey);
   // A session that revises its result has the words of earlier attempts, too.
   const messages = sliceSinceBegin(transcript, runIdOf(attempt)) ?? transcript;
-  const reply = replyIn(messages);
   const usage = sumUsage(messages);
   const refusal = readRefusal(messages.findLast(({ role }) => role === "assistant"));
   return {
     kind: "ended",
     ...child,
     ...endingOf(row),
-    ...(reply && { reply }),
+    ...findReply(messages),
     ...(usage && { usage }),
     ...(refusal && { refusal: omitProvider(refusal) }),
   };

@@ -62,7 +62,7 @@ export const PAGE_ERRORS = {
   plan_refused: 422,
   too_many: 429,
   failed: 500,
-  /** The ledger is busy or closed, as while a gateway restarts: ask again. */
+  /** The ledger is busy or closed, as while a gateway restarts: ask again. Or another process is this gateway now. */
   unavailable: 503,
 } as const satisfies Readonly<Record<string, number>>;
 

@@ -23,7 +23,7 @@ import type {
   WhatIfAnswer,
 } from "../contract/actions.ts";
 import { readQuestionDetail } from "./list-questions.ts";
-import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
+import { answerWith, refuse, refuseReplaced, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type {
   GatewayReply,
@@ -68,6 +68,7 @@ function refuseReply({
 }: GatewayReply & { readonly ok: false }): JsonAnswer {
   if (code === "COORDINATION_NOT_FOUND") return refuse("not_found", message);
   if (code === "INPUT_INVALID") return refuse("invalid", message);
+  if (code === "GATEWAY_REPLACED") return refuseReplaced(message);
   if (code === "LEDGER_CLOSED" || code === "LEDGER_BUSY" || code === "LEDGER_UNAVAILABLE")
     return refuse("unavailable", message);
   if (code !== "PLAN_REFUSED") return refuse(code === "INVARIANT_VIOLATED" ? "failed" : "refused", message);

@@ -1,4 +1,5 @@
 /** Owns: the forms in which the page's server answers. */
+import { ERROR_CODES } from "../../../agents/coordination/contracts/errors.ts";
 import { runInSlices } from "../../../platform/give-way.ts";
 import { countBytes, streamParts } from "../../../platform/text-parts.ts";
 import { writeJson } from "../../../platform/write-json.ts";
@@ -17,6 +18,11 @@ export function answerWith(body: object): JsonAnswer {
 export function refuse(error: PageErrorCode, message: string): JsonAnswer {
   const body: PageError = { error, message };
   return { status: PAGE_ERRORS[error], body };
+}
+
+/** Refuses what a gateway does no more since another process is that gateway: waiting does not help. */
+export function refuseReplaced(message: string): JsonAnswer {
+  return refuse("unavailable", `${message}. ${ERROR_CODES.GATEWAY_REPLACED.advice}`);
 }
 
 export function createJsonResponse({ status, body }: JsonAnswer): Response {

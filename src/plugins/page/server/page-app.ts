@@ -11,7 +11,13 @@ import type { Rights, SignedIn } from "../contract/session.ts";
 import { createLiveChanges, type LiveChanges } from "./live-changes.ts";
 import { createLiveStream, type OpenStreams } from "./live-stream.ts";
 import { ACTION_ROUTES } from "./page-actions.ts";
-import { createJsonResponse, createLongJsonResponse, refuse, type JsonAnswer } from "./page-answer.ts";
+import {
+  createJsonResponse,
+  createLongJsonResponse,
+  refuse,
+  refuseReplaced,
+  type JsonAnswer,
+} from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies, PageRequest, PageRoute } from "./page-dependencies.ts";
 import type { PageSession } from "./page-sessions.ts";
@@ -290,6 +296,7 @@ function describeFailure(error: unknown, { logger }: PageAppDependencies): JsonA
     if (error.code === "INPUT_INVALID" || error.code === "CONFIG_INVALID")
       return refuse("invalid", error.message);
     if (error.code === "COORDINATION_NOT_FOUND") return refuse("not_found", error.message);
+    if (error.code === "GATEWAY_REPLACED") return refuseReplaced(error.message);
     if (UNAVAILABLE.has(error.code))
       return refuse("unavailable", "The ledger cannot be read right now: wait a moment, and try again.");
     if (error.code === "EVENT_UNREADABLE")

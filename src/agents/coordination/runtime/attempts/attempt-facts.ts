@@ -45,21 +45,35 @@ export async function findTellingRun(
 /** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
 export function explainElsewhere(
   dependencies: Pick<RuntimeDependencies, "settings">,
+  state: OpenCoordination,
   step: Step,
 ): StepError | undefined {
-  const starter = findStarter(dependencies, step);
+  const starter = findStarter(dependencies, state, step);
   if (!isElsewhere(dependencies, starter)) return undefined;
   return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
 }
 
 /** Finds the gateway that started the agent of a step, where several share the ledger. */
 export function findStarter(
-  { settings: { movedFrom } }: Pick<RuntimeDependencies, "settings">,
+  dependencies: Pick<RuntimeDependencies, "settings">,
+  state: OpenCoordination,
   { phase }: Step,
 ): string | undefined {
   const recorded = "gateway" in phase ? phase.gateway : undefined;
   const isAtWork = phase.status === "dispatched" || phase.status === "running";
-  return recorded ?? (isAtWork ? movedFrom : undefined);
+  return isAtWork ? nameStarter(dependencies, state, recorded) : recorded;
+}
+
+/**
+ * Returns the gateway that started an agent, where it is recorded or can only be the one that the ledger was moved from. Earlier
+ * releases did not record it for what a model spawned, also in coordinations that were opened after the move.
+ */
+export function nameStarter(
+  { settings: { movedFrom } }: Pick<RuntimeDependencies, "settings">,
+  { created }: OpenCoordination,
+  recorded: string | undefined,
+): string | undefined {
+  return recorded ?? (created.gateway === undefined ? movedFrom : undefined);
 }
 
 /** True where the agent was started by another gateway than this one. */

@@ -114,36 +114,46 @@ async function draftCompletion(
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const { report } = step;
   if (report?.outcome === "failed") return createCompletion(about, report.output, ending);
-  const reply = await readLastWords(dependencies, step, ending.reply ?? "");
-  if (reply === undefined)
+  const words = await readLastWords(dependencies, step, ending);
+  if (!words)
     return createFailure(
       about,
       stepError("result_lost", "what the agent said was held back and is lost"),
       ending,
     );
-  const { replyEnd } = ending;
+  const { reply, replyEnd } = words;
   const stated = replyEnd === undefined ? readStatedConfidence(reply) : readConfidenceOfCut(reply, replyEnd);
   if (report) return createCompletion(about, report.output, { ...ending, stated });
-  const read = await readOutputs(dependencies, { state, step }, reply);
+  const read = await readOutputs(dependencies, { state, step }, words);
   if (read.kind === "unusable") return createFailure(about, stepError("output_invalid", read.why), ending);
   const { ref } = read.content;
   return { ...createCompletion(about, ref, { ...ending, stated }), contents: [read.content] };
+}
+
+interface LastWords {
+  readonly reply: string;
+  /** Absent where `reply` is whole. */
+  readonly replyEnd?: string;
 }
 
 /** The words of the agent, also where the host has only what stands for them; `undefined` where they are lost. */
 async function readLastWords(
   { content, withheld }: OutcomeDependencies,
   { withheld: kept, phase }: Step,
-  reply: string,
-): Promise<string | undefined> {
+  { reply: shownReply = "", replyEnd }: ChildEnding,
+): Promise<LastWords | undefined> {
   const session = sessionOf(phase);
-  const withheldWords = session
-    ? replaceHeldBack(reply, (name, shown) => withheld.textOf(session, name) ?? shown)
-    : reply;
-  if (findHeldBack(withheldWords) === undefined) return withheldWords;
-  if (kept?.attempt === phase.attempt) return content.get(kept.text.sha256);
+  const restore = (text: string): string =>
+    session ? replaceHeldBack(text, (name, shown) => withheld.textOf(session, name) ?? shown) : text;
+  const reply = restore(shownReply);
+  const words = { reply, ...(replyEnd !== undefined && { replyEnd: restore(replyEnd) }) };
+  if (findHeldBack(`${reply}${words.replyEnd ?? ""}`) === undefined) return words;
+  if (kept?.attempt === phase.attempt) {
+    const keptText = await content.get(kept.text.sha256);
+    return keptText === undefined ? undefined : { reply: keptText };
+  }
   // A placeholder for a text of another session is only quoted.
-  return isOnlyPlaceholders(withheldWords) ? undefined : withheldWords;
+  return isOnlyPlaceholders(reply) ? undefined : words;
 }
 
 function createCompletion(
@@ -169,14 +179,14 @@ type RepliedOutputs =
 async function readOutputs(
   dependencies: OutcomeDependencies,
   { state, step }: Ended,
-  reply: string,
+  { reply, replyEnd }: LastWords,
 ): Promise<RepliedOutputs> {
   const { stepId } = step.spec;
   const schema =
     isDelivery(step) || !step.spec.planned
       ? undefined
       : (await dependencies.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
-  const read = outputsFromReply(reply, schema !== undefined);
+  const read = outputsFromReply(reply, schema !== undefined, replyEnd);
   if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
   const [problem] = schema ? (await dependencies.contract()).check(schema, read.outputs) : [];
   if (problem) return { kind: "unusable", why: `${problem.path}: ${problem.message}` };

@@ -261,7 +261,7 @@ async function follow(drive: Drive): Promise<void> {
   let absences = 0;
   for (let now = await readCurrentAttempt(drive); now; now = await readCurrentAttempt(drive)) {
     const askedAtMs = dependencies.clock.now();
-    const elsewhere = explainElsewhere(dependencies, now.step);
+    const elsewhere = explainElsewhere(dependencies, now.state, now.step);
     if (elsewhere) return giveUp(drive, now, elsewhere);
     await cancelIfGivenUp(dependencies, now);
     const seen = await observeOrWait(drive, now, waitForEnd);
@@ -361,7 +361,7 @@ async function timeOut(drive: Drive): Promise<void> {
   const waiting = { ...drive.dependencies, signal };
   const { childSessionKey } = now.attempt;
   const submitting = { ...drive, session: childSessionKey };
-  const agent = { ...now, starter: findStarter(waiting, now.step), waitMs: STOP_MS_MAX };
+  const agent = { ...now, starter: findStarter(waiting, now.state, now.step), waitMs: STOP_MS_MAX };
   const { cancelled, isLost, seen, nested } = await stopAgent(waiting, agent, submitting);
   if (signal.aborted) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.

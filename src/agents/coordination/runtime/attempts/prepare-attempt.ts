@@ -23,6 +23,7 @@ import { instructionOf } from "../../plan/instruction.ts";
 import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
 import type { AgentRunner, Attempt, Order } from "../../ports/agent-runner.ts";
+import { isElsewhere, nameStarter } from "./attempt-facts.ts";
 import { formatDelivery, listDeliveredSteps } from "./delivery-message.ts";
 import { formatRevision } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
@@ -47,8 +48,8 @@ export async function createMessage(
   state: OpenCoordination,
   step: Step,
 ): Promise<Message> {
-  const revision = await createRevision(dependencies, step);
-  if (revision && isSessionKept(dependencies, step)) return revision;
+  const revision = await createRevision(dependencies, state, step);
+  if (revision && isSessionKept(dependencies, state, step)) return revision;
   if (!isPlanned(state))
     return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
   if (isDelivery(step)) return createTextMessage(dependencies, await createDeliveryText(dependencies, state));
@@ -63,13 +64,16 @@ export async function createMessage(
  */
 async function createRevision(
   dependencies: MessageDependencies,
+  state: OpenCoordination,
   step: Step,
 ): Promise<(Message & { readonly kind: "message" }) | undefined> {
   const { phase } = step;
   if (phase.status !== "backoff" || !phase.revision) return undefined;
   const { criteria, output } = phase.revision;
   const before =
-    output && !isSessionKept(dependencies, step) ? await dependencies.content.get(output.sha256) : undefined;
+    output && !isSessionKept(dependencies, state, step)
+      ? await dependencies.content.get(output.sha256)
+      : undefined;
   return { ...createTextMessage(dependencies, formatRevision(criteria, before)), isPassing: true };
 }
 
@@ -78,12 +82,13 @@ async function createRevision(
  * in another gateway, which is gone.
  */
 function isSessionKept(
-  { settings: { gateway, movedFrom } }: Pick<RuntimeDependencies, "settings">,
+  dependencies: Pick<RuntimeDependencies, "settings">,
+  state: OpenCoordination,
   { spec, phase }: Step,
 ): boolean {
   if (spec.runner !== "subagent" || spec.isolate) return false;
-  const starter = ("gateway" in phase ? phase.gateway : undefined) ?? movedFrom;
-  return gateway === undefined || starter === undefined || starter === gateway;
+  const recorded = "gateway" in phase ? phase.gateway : undefined;
+  return !isElsewhere(dependencies, nameStarter(dependencies, state, recorded));
 }
 
 async function createInstruction(
@@ -211,7 +216,8 @@ export function chooseSession(
   if (spec.runner === "owner") return spec.sourceSession;
   const isRevised =
     phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
-  if (isRevised && phase.child && isSessionKept(dependencies, step)) return phase.child.childSessionKey;
+  if (isRevised && phase.child && isSessionKept(dependencies, state, step))
+    return phase.child.childSessionKey;
   const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
   return `agent:${spec.agentId}:${kind}:coord-${dependencies.refOf(key).sha256.slice(0, 32)}` as SessionKey;

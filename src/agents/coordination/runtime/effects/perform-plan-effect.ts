@@ -18,7 +18,7 @@ import type { Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { readNewestOutcome } from "../attempts/attempt-outcome.ts";
-import { findStarter, hasAsked } from "../attempts/attempt-facts.ts";
+import { findStarter, nameStarter, hasAsked } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
 import { readEndAfterPlan, type AgentWithPlans, type SubmittingAttempt } from "../attempts/nested-plans.ts";
@@ -105,7 +105,7 @@ async function stopStep(
   // A delivery is stopped only where its owner is the agent of a step, whose turns are ours to stop.
   const runner = isDelivery(step) ? dependencies.runners.subagent : chooseRunner(dependencies, step.spec);
   const waiting = { ...dependencies, signal: dependencies.stopping };
-  const agent = { runner, attempt: running, starter: findStarter(dependencies, step) };
+  const agent = { runner, attempt: running, starter: findStarter(dependencies, state, step) };
   const { cancelled, seen, nested } = await stopAgent(waiting, agent, submitting);
   const isStopping = (): boolean => dependencies.stopping.aborted;
   if (isStopping()) return;
@@ -204,7 +204,7 @@ async function stopStray(
     {
       runner: chooseRunner(dependencies, spec),
       attempt: stoppedAttempt,
-      starter: gateway ?? dependencies.settings.movedFrom,
+      starter: nameStarter(dependencies, state, gateway),
     },
     submitting,
   );

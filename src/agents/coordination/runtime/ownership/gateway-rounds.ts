@@ -3,7 +3,8 @@
  * coordinations of gateways that are gone and those of its own earlier processes, and gives back what only their own gateway can
  * bring to its end.
  *
- * G2 A process that sees another one of its own gateway at work drives nothing more: two would act for the same sessions.
+ * G2 A process that sees another one of its own gateway at work drives nothing more: two would act for the same sessions. Neither does
+ * one whose ledger a newer release has migrated: it can write nothing there.
  */
 import { CoordinationError, isCoordinationError, readErrorCode } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId } from "../../contracts/ids.ts";
@@ -34,7 +35,10 @@ export interface GatewayRoundsDependencies extends SilenceDependencies {
   readonly logger: Logger;
   /** Goes on with a coordination that was taken over. It does not throw. */
   readonly adopt: (runId: CoordinationId) => Promise<void>;
-  /** Hears once that another process drives coordinations as this gateway, which is to be reported: it is not logged here. */
+  /**
+   * Hears once that this process drives nothing more, which is to be reported: it is not logged here. Another process is this gateway
+   * now, or a newer release has the ledger.
+   */
   readonly onReplaced: (failure: CoordinationError) => void;
 }
 
@@ -86,12 +90,17 @@ export function createGatewayRounds(dependencies: GatewayRoundsDependencies): Ga
 function runRound(rounds: Rounds): Promise<void> {
   rounds.current = runOnce(rounds)
     .catch((error: unknown) => {
+      if (rounds.isStopped) return;
+      if (isCoordinationError(error) && error.code === "LEDGER_TOO_NEW") {
+        rounds.isStopped = true;
+        rounds.onReplaced(error);
+        return;
+      }
       const fields = { error: readErrorCode(error) };
-      if (!rounds.isStopped)
-        rounds.logger.warn(
-          fields,
-          `the gateways on this ledger could not be looked at: ${describeError(error)}`,
-        );
+      rounds.logger.warn(
+        fields,
+        `the gateways on this ledger could not be looked at: ${describeError(error)}`,
+      );
     })
     .finally(() => {
       scheduleRound(rounds);

@@ -18,7 +18,7 @@ export interface SharedLedgerDependencies extends SilenceDependencies, HomeGatew
   readonly owners: RunOwners;
   /** This process, by an id of `createGatewayOwnerId`. */
   readonly owner: RunOwner;
-  /** Hears once that another process drives coordinations as this gateway, which is to be reported: it is not logged here. */
+  /** Hears once that this process drives nothing more and why, which is to be reported: it is not logged here. */
   readonly onReplaced: (failure: CoordinationError) => void;
 }
 

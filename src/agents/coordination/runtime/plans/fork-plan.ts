@@ -180,18 +180,22 @@ async function assertWhole(
  * Reads the plan of a coordination. Spawns of a model follow no plan, so nobody could tell what is left to do.
  */
 async function planOf(
-  { content }: ForkDependencies,
+  dependencies: ForkDependencies,
   { created, coordinationId }: KnownCoordination,
 ): Promise<CoordinationPlan> {
   if (!created.plan)
     throw createInputError(
       `${coordinationId} runs no plan: its agents spawned by themselves, and their sessions cannot go back to an earlier state`,
     );
-  if (created.parent)
+  const { parent } = created;
+  if (parent) {
+    const parentState = await dependencies.runs.state(parent.coordinationId);
+    const runsPlan = parentState.kind !== "unopened" && parentState.created.plan;
     throw createInputError(
-      `${coordinationId} was submitted by the agent of step ${created.parent.stepId} of ${created.parent.coordinationId}, and a fork of it would be told to nobody; fork that plan`,
+      `${coordinationId} was submitted by the agent of step ${parent.stepId} of ${parent.coordinationId}, and its result is told to that agent's session; ${runsPlan ? "fork that plan" : "submit it again from that session"}`,
     );
-  const text = await content.get(created.plan.content.sha256);
+  }
+  const text = await dependencies.content.get(created.plan.content.sha256);
   const parsed = text === undefined ? undefined : parsePlan(JSON.parse(text));
   if (parsed?.ok) return parsed.value;
   throw createInputError(

@@ -339,8 +339,15 @@ async function findPlace(
   { askedBy, traceId }: AskRequest,
 ): Promise<Place | undefined> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
-  const session = { session: askedBy, gateway: dependencies.settings.gateway };
-  const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(session, trace))];
+  const { gateway, movedFrom } = dependencies.settings;
+  // Before the ledger was moved, the gateway that it was moved from named itself nowhere.
+  const gateways = gateway !== undefined && gateway === movedFrom ? [gateway, undefined] : [gateway];
+  const names = [
+    nameOfChild(askedBy),
+    ...gateways.flatMap((home) =>
+      traces.map((trace) => formatTraceName({ session: askedBy, gateway: home }, trace)),
+    ),
+  ];
   for (const name of names) {
     const found = await dependencies.store.find(name);
     if (!found) continue;

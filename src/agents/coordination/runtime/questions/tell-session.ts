@@ -134,7 +134,7 @@ async function isInVain(
   // The attempt of an agent that asked is not done before it is known what became of an earlier try.
   const canStop = subject.kind !== "answer" && step.phase.status === "running";
   const isToStop = canStop && isBeingStopped({ state, step }, dependencies.clock.now());
-  return isToStop || explainElsewhere(dependencies, step) !== undefined;
+  return isToStop || explainElsewhere(dependencies, state, step) !== undefined;
 }
 
 /** Nobody begins the turn any more. An earlier process may have begun it: then it is one to be stopped with the attempt. */

@@ -250,6 +250,7 @@ function draftAdmissionOfSpawn(
     sourceSession: request.sourceSession,
     input: request.input.ref,
     timeoutMs: request.spawn.timeoutMs ?? settings.stepTimeoutMs,
+    ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }
 

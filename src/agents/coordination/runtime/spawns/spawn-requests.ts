@@ -138,6 +138,7 @@ async function adopt(
 ): Promise<CoordinationEnvelope | undefined> {
   const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call } = step.spec;
   const { gate, requested, privilege } = step.spec;
+  const { gateway } = dependencies.settings;
   const spawn = {
     runner,
     agentId,
@@ -149,6 +150,7 @@ async function adopt(
     ...(gate && { gate }),
     ...(requested && { requested }),
     ...(privilege && { privilege }),
+    ...(gateway !== undefined && { gateway }),
   };
   const adopted = await submit(dependencies, coordinationId, [
     { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },

@@ -124,7 +124,9 @@ export default defineConfig({
     },
     {
       files: ["**/*.js", "**/*.mjs"],
-      rules: { "typescript/no-floating-promises": "off" },
+      env: { node: true },
+      // TypeScript does not look at them, so nothing else tells of a misspelt name.
+      rules: { "no-undef": "error", "typescript/no-floating-promises": "off" },
     },
     {
       files: [

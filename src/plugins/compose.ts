@@ -141,7 +141,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const contract = createOnce(loadOutputContract);
   const onReplaced = (failure: CoordinationError): void => {
     options.onReplaced(failure);
-    void coordinator.stop();
+    void closeBehind(coordinator, acp).catch(() => undefined);
   };
   const coordinator: Coordinator = createCoordinator({
     ...gatesOf(options, contract),
@@ -228,16 +228,17 @@ async function pruneRegularly(
   return startPruning({ ledger: store, keepDays, clock: systemClock, logger });
 }
 
+/** Stops the loop, ends the ACP agents, which nobody drives then, and closes the ledger, unless it is still to be read. */
 async function closeBehind(
   coordinator: Coordinator,
   acp: ReturnType<typeof createLazyAcpRunner>,
-  store: GatewayLedger["store"],
+  store?: GatewayLedger["store"],
 ): Promise<void> {
   try {
     await coordinator.stop();
     await acp.close();
   } finally {
-    await store.close();
+    await store?.close();
   }
 }
 

@@ -128,6 +128,19 @@ describe("a copy to a server that a gateway had opened before", () => {
     expect(await readMovedFrom(schema.url)).toBe("shop");
   });
 
+  it("is refused for the target that is not empty, which no stop of the gateway would change", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await addSpawn(schema.url);
+    await tellOf(schema.url, thisProcess);
+    await expect(copy(from, schema.url, "shop")).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringContaining("not empty") as string,
+    });
+  });
+
   it("goes on at once where the gateway has ended without a word", async () => {
     using folder = createTempFolder();
     await using schema = await createTestSchema();

@@ -19,7 +19,7 @@ import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { fillLedger } from "./filled-ledger.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
-import { createOlderLedger } from "./older-ledger.ts";
+import { createOlderLedger, createOlderServerLedger } from "./older-ledger.ts";
 import { NOW } from "./workflow-store-tested.ts";
 
 /** A source with something in every table, and an empty place for its copy. */
@@ -257,6 +257,18 @@ describe("a copy", () => {
     });
     expect(readFileSync(older.path).equals(before)).toBe(true);
     expect(statSync(older.path).mode & 0o777).toBe(0o644);
+  });
+
+  it("leaves a ledger of an older release on a server as it is where that is not empty", async () => {
+    await using scene = await createScene("file", "file");
+    await using schema = await createTestSchema();
+    await createOlderServerLedger(schema, 1);
+    await schema.query("insert into content values ($1, 0, 'theirs')", ["0".repeat(64)]);
+    await expect(copy({ from: scene.from, to: schema.url })).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringContaining("not empty") as string,
+    });
+    expect(await schema.query("select number from migration")).toEqual([{ number: 1 }]);
   });
 
   it("goes into an empty file, and into an empty ledger of an older release", async () => {

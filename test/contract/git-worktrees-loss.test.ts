@@ -1,5 +1,5 @@
 /** Work that must not be lost: other people's worktrees, repositories inside, and what git could not commit. */
-import { readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
@@ -85,6 +85,32 @@ describe("removing a worktree", () => {
     expect(await worktrees.remove(NAME)).toBeUndefined();
     expect(await worktrees.list()).toEqual([]);
     expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+  });
+
+  it.each([
+    ["the branches", "packed-refs"],
+    ["the settings", "config"],
+  ])("says so while git cannot read %s of the repository", async (_, file) => {
+    using scene = createGitScene();
+    const { repository, worktrees } = scene;
+    await scene.open();
+    const path = join(repository, ".git", file);
+    runGit(repository, "pack-refs", "--all");
+    const before = readFileSync(path);
+    writeFileSync(path, "[damaged\n");
+    expect(await worktrees.remove(NAME)).toContain(`coordination/${NAME}`);
+    expect(await worktrees.list()).toMatchObject([{ name: NAME }]);
+    writeFileSync(path, before);
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+  });
+
+  it("is done where the folder of the repository is no repository any more", async () => {
+    using scene = createGitScene();
+    await scene.open();
+    rmSync(join(scene.repository, ".git"), { recursive: true });
+    expect(await scene.worktrees.remove(NAME)).toBeUndefined();
+    expect(await scene.worktrees.list()).toEqual([]);
   });
 
   it("is tried again where git could not be started, unless the repository is gone, too", async () => {

@@ -10,6 +10,7 @@ import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { createOlderServerLedger } from "./older-ledger.ts";
 import { createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
 
 const TOO_NEW = { code: "LEDGER_TOO_NEW" };
@@ -81,18 +82,9 @@ it("an append that waits for the migration of a newer release is not written beh
   await store.close();
 });
 
-/** Makes the ledger of a release that had so many migrations. */
-async function createOlderLedger(schema: TestSchema, migrations: number): Promise<void> {
-  await schema.query("create table migration (number integer primary key, name text, sha256 text not null)");
-  for (const { number, name, sql, sha256 } of loadServerMigrations().slice(0, migrations)) {
-    await schema.query(sql);
-    await schema.query("insert into migration values ($1, $2, $3)", [number, name, sha256]);
-  }
-}
-
 it("a ledger is migrated while processes of the older release append to it and wait for each other", async () => {
   await using schema = await createTestSchema();
-  await createOlderLedger(schema, 5);
+  await createOlderServerLedger(schema, 5);
   const clients = [1, 2].map(() => new pg.Client({ connectionString: schema.url }));
   for (const client of clients) {
     await client.connect();

@@ -4,8 +4,10 @@ import { readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/ledger/event-row.ts";
+import { loadMigrations as loadServerMigrations } from "../../src/infra/postgres/database/migrate-schema.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import { contentOf, openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import type { TestSchema } from "../support/postgres-server.ts";
 import { TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
 
@@ -120,4 +122,13 @@ function writeAsOlder(database: Database.Database, requests: readonly AppendRequ
 /** The schema version in the header of the main file. */
 export function versionOf(path: string): number {
   return readFileSync(path).readUInt32BE(60);
+}
+
+/** Makes the ledger of a release that had so many migrations for servers. */
+export async function createOlderServerLedger(schema: TestSchema, migrations: number): Promise<void> {
+  await schema.query("create table migration (number integer primary key, name text, sha256 text not null)");
+  for (const { number, name, sql, sha256 } of loadServerMigrations().slice(0, migrations)) {
+    await schema.query(sql);
+    await schema.query("insert into migration values ($1, $2, $3)", [number, name, sha256]);
+  }
 }

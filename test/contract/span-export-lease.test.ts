@@ -42,8 +42,8 @@ interface Stage extends AsyncDisposable {
   readonly ledger: OpenedLedger;
   /** The path of the ledger. */
   readonly place: string;
-  /** Adds a process that exports, whose collector answers so. `advance` is that of the ledger where it is absent. */
-  add(holder: string, send: SpanSender["send"], advance?: ExportCursors["advance"]): Added;
+  /** Adds a process that exports, whose collector answers so. Calls that `slower` does not have are those of the ledger. */
+  add(holder: string, send: SpanSender["send"], slower?: Partial<ExportCursors>): Added;
   findHolder(): Promise<string | undefined>;
 }
 
@@ -60,12 +60,12 @@ async function openStage(): Promise<Stage> {
     clock,
     ledger,
     place: file,
-    add: (holder, send, advance = (progress) => ledger.exports.advance(progress)) => {
+    add: (holder, send, slower) => {
       const log: string[] = [];
       const note: Logger["info"] = (_, message) => void log.push(message);
       const exporting = createSpanExport({
         ledger: () => Promise.resolve(ledger),
-        cursors: () => Promise.resolve({ ...ledger.exports, advance }),
+        cursors: () => Promise.resolve({ ...ledger.exports, ...slower }),
         spans: createFollowedSpans(
           (text) => hash("sha256", text),
           () => undefined,
@@ -207,10 +207,12 @@ describe("the process that exports spans", () => {
       requests += 1;
       return request.promise;
     };
-    const { exporting } = stage.add("slow", send, async (progress) => {
-      const isOurs = await stage.ledger.exports.advance(progress);
-      await answer.promise;
-      return isOurs;
+    const { exporting } = stage.add("slow", send, {
+      advance: async (progress) => {
+        const isOurs = await stage.ledger.exports.advance(progress);
+        await answer.promise;
+        return isOurs;
+      },
     });
     await stage.clock.advance(3_000);
     const closing = exporting.close();
@@ -222,5 +224,29 @@ describe("the process that exports spans", () => {
     request.resolve({ kind: "refused", why: "too large" });
     await settleLedger();
     expect(requests).toBe(1);
+  });
+
+  it("gives the export back, and sends nothing, where it got it only after it was closed", async () => {
+    await using stage = await openStage();
+    const answer = Promise.withResolvers<undefined>();
+    let requests = 0;
+    const send = (): Promise<Sent> => {
+      requests += 1;
+      return Promise.resolve({ kind: "sent" });
+    };
+    const { exporting } = stage.add("slow", send, {
+      take: async (request) => {
+        await answer.promise;
+        return stage.ledger.exports.take(request);
+      },
+    });
+    await settleLedger();
+    const closing = exporting.close();
+    await stage.clock.advance(2_000);
+    await closing;
+    answer.resolve(undefined);
+    await settleLedger();
+    expect(requests).toBe(0);
+    expect(await stage.findHolder()).toBeUndefined();
   });
 });

@@ -199,6 +199,25 @@ describe("the sweep", () => {
     await w.clock.advance(w.settings.sweepMs + 1_000);
     expect(eventOf(w, "step.acknowledged")?.payload.childSessionKey).toBe(child.childSessionKey);
   });
+
+  it("logs once why its sweeps fail, and anew after one that went well", async () => {
+    const w = createWorld();
+    let isRefused = true;
+    const coordinator = w.start((store) => ({
+      ...store,
+      list: (query) =>
+        isRefused ? Promise.reject(new CoordinationError("LEDGER_TOO_NEW", "schema 99")) : store.list(query),
+    }));
+    await coordinator.start();
+    const listLines = () => w.lines.filter(({ message }) => message === "the sweep failed: schema 99");
+    await w.clock.advance(3 * w.settings.sweepMs);
+    expect(listLines()).toHaveLength(1);
+    isRefused = false;
+    await w.clock.advance(w.settings.sweepMs);
+    isRefused = true;
+    await w.clock.advance(3 * w.settings.sweepMs);
+    expect(listLines()).toHaveLength(2);
+  });
 });
 
 describe("a host that", () => {

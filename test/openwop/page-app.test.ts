@@ -48,7 +48,10 @@ async function askPage(options: Partial<PageAppDependencies>, path: string, body
 }
 
 const REPLACED = new CoordinationError("GATEWAY_REPLACED", "another process took over");
+const TOO_NEW = new CoordinationError("LEDGER_TOO_NEW", "the ledger is of a newer release");
 const UNAVAILABLE = new CoordinationError("LEDGER_UNAVAILABLE", "the server takes no writes");
+
+const describeRefusal = ({ message, advice }: CoordinationError): string => `${message}. ${advice}`;
 
 it("a gateway that coordinates nothing any more shows its health, without lanes", async () => {
   const { status, body } = await askPage({ lanes: () => Promise.reject(REPLACED) }, "health");
@@ -57,21 +60,25 @@ it("a gateway that coordinates nothing any more shows its health, without lanes"
   expect(body).not.toHaveProperty("lanes");
 });
 
-describe("a gateway that another process has replaced", () => {
-  const message = `${REPLACED.message}. ${REPLACED.advice}`;
-
-  it("says so to whoever reads, and not to wait a moment", async () => {
-    const { status, body } = await askPage({ reader: () => Promise.reject(REPLACED) }, "runs");
-    expect([status, body]).toEqual([503, { error: "unavailable", message }]);
-  });
-
-  it("says so to whoever asks it for something", async () => {
-    const refusal = { code: REPLACED.code, message: REPLACED.message };
-    const ask = () => Promise.resolve({ ok: false, error: refusal } as const);
-    const { status, body } = await askPage({ ask }, "claims/1/release", {});
-    expect([status, body]).toEqual([503, { error: "unavailable", message }]);
-  });
+describe("a gateway that does nothing more until somebody acts", () => {
+  it.each([REPLACED, TOO_NEW])(
+    "says $code and what to do to whoever asks it for something",
+    async (error) => {
+      const refusal = { code: error.code, message: error.message };
+      const ask = () => Promise.resolve({ ok: false, error: refusal } as const);
+      const { status, body } = await askPage({ ask }, "claims/1/release", {});
+      expect([status, body]).toEqual([503, { error: "unavailable", message: describeRefusal(error) }]);
+    },
+  );
 });
+
+it.each(["runs", "health"])(
+  "a ledger that a newer release has migrated is not read for `%s`, which says what to do",
+  async (path) => {
+    const { status, body } = await askPage({ reader: () => Promise.reject(TOO_NEW) }, path);
+    expect([status, body]).toEqual([503, { error: "unavailable", message: describeRefusal(TOO_NEW) }]);
+  },
+);
 
 describe("a ledger whose server is away", () => {
   it("is unavailable for whoever reads", async () => {

@@ -18,10 +18,15 @@ export const HOSTILE_TEXT = `<img src=x onerror="document.title='owned'"><script
 export { ENDED_PLAN, RUNNING_PLAN };
 
 export async function fillLedger(path: string): Promise<void> {
+  await fillFriendly(path);
+  await recordHostile(path);
+}
+
+/** Nobody in it means any harm. */
+export async function fillFriendly(path: string): Promise<void> {
   await recordQuestions(path);
   await recordPlans(path, [RUNNING_PLAN, ENDED_PLAN]);
   await recordLedger(path, [{ ...RESEARCH, id: SPAWNED }], { gateway: GATEWAY });
-  await recordHostile(path);
 }
 
 async function recordHostile(path: string): Promise<void> {

@@ -16,11 +16,6 @@ import {
 import { startServe } from "./page-stage.ts";
 import { go, visitPage, type Play } from "./visit.ts";
 
-const SHOTS = join(import.meta.dirname, "..", "..", "docs", "screenshots");
-/** Views of which the docs have a picture; it is taken anew where it is asked for. */
-const SHOWN: ReadonlySet<string> = new Set(
-  process.env["SCREENSHOTS"] === "1" ? ["work", "timeline", "graph", "questions", "health"] : [],
-);
 const AXE = readFileSync(
   join(import.meta.dirname, "..", "..", "node_modules", "axe-core", "axe.min.js"),
   "utf8",
@@ -77,8 +72,6 @@ describe("the page", () => {
           for (const { name, place, mark } of VIEWS) {
             await go(page, place);
             await page.getByText(mark, { exact: false }).first().waitFor();
-            if (colorScheme === "light" && SHOWN.has(name))
-              await page.screenshot({ path: join(SHOTS, `${name}.png`) });
             violations.push(...(await listViolations(page)).map((violation) => `${name}: ${violation}`));
           }
           expect(violations).toEqual([]);
@@ -110,6 +103,17 @@ describe("the page", () => {
       expect(await page.getByText("gateway", { exact: false }).count()).toBe(1);
       await go(page, `#/runs/${SPAWNED}/timeline`);
       await page.locator("dl.fields div", { hasText: "gateway" }).getByText(GATEWAY).waitFor();
+    }));
+
+  it("names the lines of a chart by how each of them is drawn", () =>
+    visit(async ({ page }) => {
+      await go(page, "#/health");
+      await page.locator(".chart figcaption").first().waitFor();
+      const signs = await page.evaluate<string[]>(
+        `[...document.querySelectorAll(".chart:has([aria-label^=Work]) figcaption span")].map((span) => span.innerHTML.replace(span.textContent.match(/[a-z]+/u), ""))`,
+      );
+      expect(signs).toHaveLength(3);
+      expect(new Set(signs).size, signs.join(", ")).toBe(3);
     }));
 
   it("takes the link out of the address, and keeps nothing where another page could read it", () =>

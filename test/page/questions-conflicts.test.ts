@@ -25,6 +25,10 @@ import { startBrowser } from "./browser.ts";
 import { holdNext } from "./held-route.ts";
 import { go, visitPage } from "./visit.ts";
 
+const CLAIM_MS = 5_000;
+/** The server beats every ten seconds. */
+const BEAT_WAIT = { timeout: 20_000 };
+
 let folder: TempFolder;
 let browser: Browser;
 
@@ -114,7 +118,7 @@ describe("conflicts and claims", () => {
     ledger = folder.file("conflicts.sqlite");
     await recordConflicts(ledger, folder.path);
     await claimAsOwner(ledger);
-    await claimInPlan(ledger);
+    await claimInPlan(ledger, { token: 5, expiresAtMs: TEST_EPOCH_MS + 60_000 });
   });
 
   /** The owner's session writes a file that nobody else wants. */
@@ -135,12 +139,16 @@ describe("conflicts and claims", () => {
   }
 
   /** A step's child spawns a step of its own in the plan, which claims a resource. */
-  async function claimInPlan(path: string): Promise<void> {
+  async function claimInPlan(
+    path: string,
+    claim: { readonly token: number; readonly expiresAtMs: number },
+  ): Promise<void> {
     const spawned = {
       ...spawn("below", { threshold: 0 }, "agent:main:subagent:write-1" as SessionKey),
       parentStepId: "write" as StepId,
     } as Command;
-    const claim = { resource: "queue:reports", token: 5, expiresAtMs: (TEST_EPOCH_MS + 60_000) as EpochMs };
+    const { token, expiresAtMs } = claim;
+    const request = { resource: "queue:reports", token, expiresAtMs: expiresAtMs as EpochMs };
     await recordPlans(path, [
       {
         id: HOSTILE,
@@ -150,7 +158,7 @@ describe("conflicts and claims", () => {
           [1_000, "dispatch", "write", 1],
           [1_100, "ack", "write", 1],
           [2_000, "command", spawned],
-          [3_000, "command", { type: "requestResources", stepId: "@step-2" as StepId, requests: [claim] }],
+          [3_000, "command", { type: "requestResources", stepId: "@step-2" as StepId, requests: [request] }],
         ],
       },
     ]);
@@ -188,6 +196,20 @@ describe("conflicts and claims", () => {
         /^queue:reports .* Step @step-2 keeps working, and its next write there is ruled on anew\. To stop/u,
       );
     }));
+
+  it("a claim whose time ends while somebody looks is told as expired", async () => {
+    const path = folder.file("expiring.sqlite");
+    await recordPlans(path, []);
+    await visitPage({ browser, ledger: path }, async ({ page }) => {
+      await go(page, "#/conflicts");
+      await page.getByText("Nothing is claimed.").waitFor();
+      await claimInPlan(path, { token: 1, expiresAtMs: Date.now() + CLAIM_MS });
+      const until = page.locator("tr", { hasText: "queue:reports" }).locator("td").nth(4);
+      await expect.poll(() => until.textContent(), BEAT_WAIT).toMatch(/^in \d/u);
+      await expect.poll(() => until.textContent(), BEAT_WAIT).not.toMatch(/^in \d/u);
+      expect(await until.textContent()).toBe("expired");
+    });
+  });
 
   it("the command that stops a step does nothing else in the shell that it is pasted into", () =>
     visitPage({ browser, ledger }, async ({ page }) => {

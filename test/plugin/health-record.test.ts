@@ -9,26 +9,32 @@ import { createHostLogger } from "../../src/plugins/openclaw/host/host-logger.ts
 import { createFakeHost } from "./fake-host.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
 
+/** The same file as another module: OpenClaw loads the plugin's modules more than once. */
+const COPY: string = new URL("../../src/plugins/openclaw/host/health-record.ts?copy", import.meta.url).href;
+
 const folder = useStateFolder();
 
 const nameHealthFile = (): string => join(folder.path, "coordination", "health.json");
 const createBusyError = (detail: string) => new CoordinationError("LEDGER_BUSY", detail);
 
 /** Creates the record of a gateway, whose clock the test sets. */
-function createRecord() {
+function createRecord({ create = createHealthRecord, isReportedByAnother = false } = {}) {
   const host = createFakeHost({ stateDir: folder.path });
   const times = { now: Date.now() };
-  const record = createHealthRecord({
+  const record = create({
     logger: createHostLogger(host.api.logger),
     sink: createHealthSink(nameHealthFile(), () => undefined),
+    ledgerPath: nameHealthFile(),
     before: readHealthBeside(nameHealthFile()),
-    isReportedByAnother: () => false,
+    isReportedByAnother: () => isReportedByAnother,
     now: () => times.now,
   });
   const listErrors = (): string[] =>
     host.lines.filter(({ level }) => level === "error").map(({ text }) => text);
   const readMessage = (): string | undefined => readHealthBeside(nameHealthFile())?.failure?.message;
-  return { record, times, listErrors, readMessage };
+  const listWarnings = (): string[] =>
+    host.lines.filter(({ level }) => level === "warn").map(({ text }) => text);
+  return { record, times, listErrors, listWarnings, readMessage };
 }
 
 describe("a failure whose words change from call to call", () => {
@@ -77,6 +83,33 @@ describe("a failure whose words change from call to call", () => {
     const second = createRecord();
     second.record.failed(createBusyError("third"), 0);
     expect([...first.listErrors(), ...second.listErrors()]).toEqual([expect.stringContaining("first")]);
+  });
+});
+
+describe("a failure that is met without a runtime, so that each call makes a record of its own", () => {
+  it("is in the log once, also where the calls reach different instances of the module", async () => {
+    const copy = (await import(COPY)) as { createHealthRecord: typeof createHealthRecord };
+    const first = createRecord();
+    first.record.failed(createBusyError("first"), 0);
+    const second = createRecord({ create: copy.createHealthRecord });
+    second.record.failed(createBusyError("second"), 0);
+    expect([...first.listErrors(), ...second.listErrors()]).toEqual([expect.stringContaining("first")]);
+  });
+
+  it("is in the log once until it is over, also where another process reports how the gateway is", () => {
+    const meetFailure = (detail: string, spawns = 0): string[] => {
+      const { record, listErrors } = createRecord({ isReportedByAnother: true });
+      record.failed(createBusyError(detail), spawns);
+      return listErrors();
+    };
+    expect(meetFailure("first")).toEqual([expect.stringContaining("first")]);
+    expect(meetFailure("second")).toEqual([]);
+    expect(meetFailure("of a spawn", 1)).toEqual([expect.stringContaining("of a spawn")]);
+    const recovered = createRecord({ isReportedByAnother: true });
+    recovered.record.succeeded();
+    recovered.record.succeeded();
+    expect(recovered.listWarnings()).toEqual([expect.stringContaining("works again")]);
+    expect(meetFailure("third")).toEqual([expect.stringContaining("third")]);
   });
 });
 

@@ -80,6 +80,11 @@ describe("a gateway that fails like the process before it", () => {
     mkdirSync(nameLedger());
   };
 
+  /** Has the next gateway begin as in a new process. */
+  const forgetLoggedFailures = (): void => {
+    Reflect.deleteProperty(globalThis, Symbol.for("openclaw-coordination.logged-failures"));
+  };
+
   it("says in its own log why, and shows its own failure", async () => {
     leaveHealth("the disk was away");
     const host = createFakeHost({ stateDir: folder.path });
@@ -102,6 +107,7 @@ describe("a gateway that fails like the process before it", () => {
     const { failure } = readGatewayHealth() ?? {};
     rmSync(nameLedger(), { recursive: true });
     leaveHealth(failure?.message ?? "no failure");
+    forgetLoggedFailures();
     const second = createFakeHost({ stateDir: folder.path });
     await startGateway(second);
     expect(listErrors(second)).toEqual([expect.stringContaining(failure?.message ?? "no failure")]);

@@ -45,8 +45,8 @@ export function createDueCheck(world: World): () => string[] {
 }
 
 /** True while nothing has gone wrong. A clock that was set has woken nobody yet. */
-function isUndisturbed({ gateways, jumpedAtMs, clock }: World): boolean {
-  return jumpedAtMs !== clock.now() && gateways.every(({ life }) => !life.isDisturbed);
+function isUndisturbed({ gateways, jumpsAtMs, clock }: World): boolean {
+  return jumpsAtMs.at(-1) !== clock.now() && gateways.every(({ life }) => !life.isDisturbed);
 }
 
 function listUndone(state: Coordination, nowMs: EpochMs): string[] {

@@ -291,7 +291,7 @@ function listUntold({ world, questions }: Books, question: QuestionModel, atMs: 
     listNotices(question)
       .filter(({ id, dueAtMs, isKnown }) => !isKnown && !announced.has(id) && atMs > dueAtMs + patienceMs)
       // No timer fires in time that a clock jumps over.
-      .filter(({ dueAtMs }) => dueAtMs > world.jumpedAtMs)
+      .filter(({ dueAtMs }) => dueAtMs > (world.jumpsAtMs.at(-1) ?? -Infinity))
       .map(({ notice }) => notice)
   );
 }

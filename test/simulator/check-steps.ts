@@ -376,8 +376,8 @@ function endRun(run: RunModel, event: FactOf<"coordination.terminal">): string[]
 }
 
 /** Something failed, or the clock had just been set at a time, which is now unless it is named: then timers may be late. */
-export function isDisturbed({ gateways, clock, jumpedAtMs }: World, atMs: number = clock.now()): boolean {
-  const isRecent = atMs - jumpedAtMs < PATIENCE_MS;
+export function isDisturbed({ gateways, clock, jumpsAtMs }: World, atMs: number = clock.now()): boolean {
+  const isRecent = jumpsAtMs.some((jumpAtMs) => jumpAtMs <= atMs && atMs - jumpAtMs < PATIENCE_MS);
   return isRecent || gateways.some(({ life, processes }) => life.isDisturbed || processes > 1);
 }
 

@@ -118,7 +118,7 @@ export async function waitForDeadline(
   };
   // A clock that jumps past the deadline wakes nobody before the answer is there.
   world.clock.jump(world.clock.now() + waitMs);
-  world.jumpedAtMs = world.clock.now();
+  world.jumpsAtMs.push(world.clock.now());
   const gateway = pickGateway(world, move.question);
   giveAnswer(world, gateway, { question, move: answer });
   await Promise.resolve();

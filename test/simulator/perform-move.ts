@@ -47,7 +47,7 @@ export function pickGateway({ gateways }: World, index: number): Gateway {
 function setClockOff(world: World, { ms }: Extract<Move, { kind: "jump" }>): void {
   if (ms < 0) world.hasGoneBack = true;
   world.clock.jump(world.clock.now() + ms);
-  world.jumpedAtMs = world.clock.now();
+  world.jumpsAtMs.push(world.clock.now());
 }
 
 function endTurn(world: World, { gateway }: Extract<Move, { kind: "end turn" }>): void {

@@ -50,8 +50,8 @@ export interface World {
   readonly endedProcesses: Set<string>;
   /** The clock was put back at some time: what is compared by it may be off. */
   hasGoneBack: boolean;
-  /** When the clock was set last. */
-  jumpedAtMs: number;
+  /** When the clock was set, in the order of setting. */
+  readonly jumpsAtMs: number[];
   /** Numbers calls of tools. */
   calls: number;
   /** Calls that change files and were not yet answered whether they may. */
@@ -91,7 +91,7 @@ export function createWorld(schedule: Schedule): World {
     lines: [],
     endedProcesses: new Set(),
     hasGoneBack: false,
-    jumpedAtMs: -Infinity,
+    jumpsAtMs: [],
     calls: 0,
     waitingWrites: 0,
     work: 0,

@@ -10,9 +10,9 @@ import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
 import type { WorktreeNote } from "./worktree-note.ts";
 
 /** Settings that name programs, or other files with settings. The rest is overruled wherever git is run. */
-const NAMING_PROGRAMS = /^(?:filter\.|include\.|includeif\.|extensions\.worktreeconfig$)/iu;
+const NAMING_PROGRAMS = /^(?:filter\.|hook\.|include\.|includeif\.|extensions\.worktreeconfig$)/iu;
 /** Entries of `config --list -z`. Included files are in it, those of a worktree alone, too. */
-const FILTER = /^filter\./iu;
+const PROGRAM = /^(?:filter|hook)\./iu;
 /** Stands for bytes that are no UTF-8: the folder of that name is another one. */
 const REPLACEMENT = "\ufffd";
 /** Repositories within one another. */
@@ -33,20 +33,20 @@ interface NotedPlaces extends MergedPlaces {
 }
 
 /**
- * Returns a hash of the filters that settings of git name in the worktree and in the folder of its repository: each may have
- * settings that the other one does not have.
+ * Returns a hash of the filters and hooks that settings of git name in the worktree and in the folder of its repository: each may
+ * have settings that the other one does not have.
  *
  * @throws Error with what git says
  */
-export async function hashFilters(git: RunGit, { tree, gitDir, repository }: MergedPlaces): Promise<string> {
-  const filters: string[][] = [];
+export async function hashPrograms(git: RunGit, { tree, gitDir, repository }: MergedPlaces): Promise<string> {
+  const programs: string[][] = [];
   for (const place of [{ folder: tree, gitDir }, { folder: repository }]) {
     const listed = await git({ ...place, args: ["config", "--list", "-z"] });
     if (listed.kind === "failed") throw new Error(`the settings of git cannot be read: ${listed.message}`);
     const entries = listed.output.toString("latin1").split("\0");
-    filters.push(entries.filter((entry) => FILTER.test(entry)));
+    programs.push(entries.filter((entry) => PROGRAM.test(entry)));
   }
-  return hash("sha256", JSON.stringify(filters));
+  return hash("sha256", JSON.stringify(programs));
 }
 
 /** Why git is not to be run for a worktree, as a sentence without its full stop. `failed`: it does not work there anyway. */
@@ -68,7 +68,7 @@ export async function findForeignPrograms(
   const folders = splitFields(untracked.output).filter((name) => name.endsWith("/"));
   try {
     const message =
-      (await findOtherFilters(git, places)) ??
+      (await findOtherPrograms(git, places)) ??
       (await findInside(git, place.folder, [...folders, ...staged.names]));
     return message === undefined ? undefined : { kind: "too_much", message };
   } catch (error) {
@@ -76,12 +76,12 @@ export async function findForeignPrograms(
   }
 }
 
-/** Returns a sentence where there are other filters than were noted. @throws Error with what git says */
-async function findOtherFilters(git: RunGit, { note, ...places }: NotedPlaces): Promise<string | undefined> {
+/** Returns a sentence where there are other filters or hooks than were noted. @throws Error with what git says */
+async function findOtherPrograms(git: RunGit, { note, ...places }: NotedPlaces): Promise<string | undefined> {
   if (!note)
-    return "the note of the worktree, which says what filters there were when it was made, is missing or cannot be read";
-  if (note.filters === undefined || note.filters === (await hashFilters(git, places))) return undefined;
-  return "the filters that the settings of git name now (`filter.*`) are not those noted when the worktree was made, and are not run";
+    return "the note of the worktree, which says what filters and hooks there were when it was made, is missing or cannot be read";
+  if (note.filters === undefined || note.filters === (await hashPrograms(git, places))) return undefined;
+  return "the filters and hooks that the settings of git name now (`filter.*`, `hook.*`) are not those noted when the worktree was made, and are not run";
 }
 
 type Submodules =

@@ -14,14 +14,14 @@ import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
 import { removeFolder } from "../files/remove-folder.ts";
 import { checkOutBase } from "./check-out-base.ts";
-import { hashFilters } from "./foreign-programs.ts";
+import { hashPrograms } from "./foreign-programs.ts";
 import { forgetTree } from "./forget-tree.ts";
 import { keepWork } from "./keep-work.ts";
 import { lookAtRepository } from "./look-at-repository.ts";
 import { createRunGit, type RunGit } from "./run-git.ts";
 import { deleteNote, listNotedWorktrees, readNote, writeNote } from "./worktree-note.ts";
 import { readTexts, writeFileWhole } from "./worktree-files.ts";
-import { compareWorktree, hashText, isAbsent, type WorktreeOnDisk } from "./worktree-changes.ts";
+import { compareWorktree, hashText, isAbsent, lookAt, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 const BRANCH_PREFIX = "coordination/";
 
@@ -109,7 +109,7 @@ async function openWorktree(
     const branch = BRANCH_PREFIX + name;
     const base = await checkOutBase(dependencies.git, { repository: top, tree, branch, head, paths });
     const gitDir = await locateGitDir(dependencies, top, name);
-    const filters = await hashFilters(dependencies.git, { tree, gitDir, repository: top });
+    const filters = await hashPrograms(dependencies.git, { tree, gitDir, repository: top });
     await writeNote(dependencies.root, name, { repository: top, attempt, filters });
     await mkdir(join(tree, below), { recursive: true });
     return { kind: "opened", repository: top, base, folder: join(tree, below), branch };
@@ -152,9 +152,14 @@ async function forgetWorktree(dependencies: Dependencies, repository: string, na
   await forgetTree(root, name, await locateGitDir(dependencies, repository, name));
   const branch = BRANCH_PREFIX + name;
   const deleted = await git({ folder: repository, args: ["branch", "--quiet", "-D", branch] });
-  if (deleted.kind === "done" || (await isAbsent(repository))) return;
-  const found = await git({ folder: repository, args: ["show-ref", "--verify", `refs/heads/${branch}`] });
-  // Only where git itself came to an end, it says that there is no such branch.
-  if (found.kind === "done" || found.exitCode === undefined)
-    throw new Error(`its branch ${branch} may still be there: ${deleted.message}`);
+  if (deleted.kind === "done" || (await isRepositoryGone(repository))) return;
+  const args = ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`];
+  const found = await git({ folder: repository, args });
+  // So git says that there is no such branch. Where it fails it has another exit code.
+  if (found.kind === "failed" && found.exitCode === 1) return;
+  throw new Error(`its branch ${branch} may still be there: ${deleted.message}`);
+}
+
+async function isRepositoryGone(repository: string): Promise<boolean> {
+  return (await isAbsent(repository)) || (await lookAt(repository, ".git")).kind === "absent";
 }

@@ -53,13 +53,48 @@ const SETTINGS = [
 /** The rest may hold secrets of the gateway, and a filter of the repository would see them. */
 const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR|TZ|XDG_CONFIG_HOME)$/u;
 
+/** Settings may name hooks, too, since git 2.54. `core.hooksPath` is only about those in files. */
+const LIST_SETTINGS = ["config", "--list", "--name-only", "-z"];
+/** Commands that change no index and no branch, and so run no hook. */
+const WITHOUT_HOOKS = new Set("cat-file config hash-object ls-files ls-tree rev-parse show-ref".split(" "));
+const HOOK = /^hook\.(?<name>.*)\.[^.]+$/su;
+/** The variable that has the value of the setting: only by a variable can a hook be set whose name has an equals sign. */
+const HOOKS_ENABLED = "COORDINATION_HOOKS_ENABLED";
+/** Stands for bytes that are no UTF-8: git would be told another name. */
+const REPLACEMENT = "\ufffd";
+
+/** Returns a `RunGit` that turns off, one by one, the hooks that the settings name at the time of the call. */
 export function createRunGit(clock: Clock, program = "git"): RunGit {
-  const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
+  const run = createRunWithOptions(clock, program);
   return async (call) => {
+    if (WITHOUT_HOOKS.has(call.args[0] ?? "")) return run(call);
+    const listed = await run({ ...call, args: LIST_SETTINGS, input: "" });
+    // Without the exit code: it is that of another command.
+    if (listed.kind === "failed") return { kind: "failed", message: listed.message };
+    const hooks = listHooks(listed.output);
+    if (hooks.some((name) => name.includes(REPLACEMENT)))
+      return { kind: "failed", message: "the name of a hook in the settings of git is no UTF-8" };
+    return run(
+      call,
+      hooks.map((name) => `--config-env=hook.${name}.enabled=${HOOKS_ENABLED}`),
+    );
+  };
+}
+
+function listHooks(settings: Buffer): string[] {
+  const names = settings.toString("utf8").split("\0");
+  return [...new Set(names.flatMap((name) => HOOK.exec(name)?.groups?.["name"] ?? []))];
+}
+
+type RunWithOptions = (call: GitCall, options?: readonly string[]) => Promise<GitEnd>;
+
+function createRunWithOptions(clock: Clock, program: string): RunWithOptions {
+  const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
+  return async (call, options = []) => {
     const { folder, gitDir, args } = call;
     const place = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, `--work-tree=${folder}`];
     try {
-      const child = spawn(program, [...settings, ...place, ...args], {
+      const child = spawn(program, [...settings, ...options, ...place, ...args], {
         cwd: folder,
         env: createEnvironment(),
         detached: true,
@@ -86,6 +121,7 @@ function createEnvironment(): NodeJS.ProcessEnv {
     // None. The setting `protocol.allow` would not do: settings of a repository for one protocol go before it.
     GIT_ALLOW_PROTOCOL: "none",
     GIT_LFS_SKIP_SMUDGE: "1",
+    [HOOKS_ENABLED]: "false",
     LC_ALL: "C",
   };
 }

@@ -14,7 +14,7 @@ export interface WorktreeNote {
   /** The path of the repository. */
   readonly repository: string;
   readonly attempt?: WorktreeAttempt;
-  /** The hash of the filters that settings of git named when the worktree was made. */
+  /** The hash of the filters and hooks that settings of git named when the worktree was made. */
   readonly filters?: string | undefined;
 }
 

@@ -61,22 +61,23 @@ interface Exporting {
   failures: number;
   /** Before then nothing is sent, by the steady clock, because the newest try failed. */
   retryAtMs: number;
+  isClosed: boolean;
 }
 
 export function createSpanExport(dependencies: SpanExportDependencies): SpanExport {
-  const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0, retryAtMs: 0 };
+  const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0, retryAtMs: 0, isClosed: false };
   let cancelWait: (() => void) | undefined;
-  let isClosed = false;
   let turn: Promise<void> = Promise.resolve();
   const work = (): void => {
     turn = exportNext(exporting).then((waitMs) => {
-      if (!isClosed) cancelWait = dependencies.clock.wakeAt(addMs(dependencies.clock.now(), waitMs), work);
+      if (!exporting.isClosed)
+        cancelWait = dependencies.clock.wakeAt(addMs(dependencies.clock.now(), waitMs), work);
     });
   };
   return {
     start: work,
     close: async () => {
-      isClosed = true;
+      exporting.isClosed = true;
       cancelWait?.();
       await Promise.race([turn, waitFor(dependencies.clock, CLOSE_MS)]);
       await releaseExport(exporting);
@@ -180,7 +181,8 @@ async function takeExport(exporting: Exporting): Promise<boolean> {
   exporting.position = position;
   // Whoever had it meanwhile may have come further than a page that was projected before.
   delete exporting.page;
-  return true;
+  if (exporting.isClosed) await releaseExport(exporting);
+  return isExporting(exporting);
 }
 
 /** Returns who has the export where they have told nothing for a whole lease by the clock of this process. */
@@ -209,7 +211,8 @@ async function sendNextPage(exporting: Exporting): Promise<Page | undefined> {
   const dependencies = { sender, logger, isExporting: () => isExporting(exporting) };
   const sent = await sendPage(dependencies, page.spans);
   if (sent.kind === "sent" || !isExporting(exporting)) return page;
-  // Read again, the page may have newer spans in it: one that the collector takes shows that it refuses the others by themselves.
+  // Read again, a page that was not full may have newer spans in it: one that the collector takes shows that it refuses the others
+  // by themselves.
   if (sent.kind === "refused") delete exporting.page;
   throw new Error(sent.why);
 }

@@ -15,22 +15,42 @@ import type {
 import { COPY_MARK } from "../../ledger/half-copy.ts";
 import {
   COMMIT_TO_DISK,
+  connect,
   type ConnectOptions,
   type PostgresDatabase,
   type SendQuery,
 } from "../database/connect.ts";
+import { checkSchema, readApplied } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { toLedgerError } from "../database/postgres-errors.ts";
 import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
 
-/** @throws CoordinationError as `openDatabase` */
+/** @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a ledger that is not empty and no half copy */
 export async function writeToPostgres<T>(
   options: ConnectOptions,
   copy: (target: SharedCopyTarget) => Promise<T>,
 ): Promise<T> {
+  await refuseFilled(options);
   const database = await openDatabase({ ...options, mode: "write", isCopyTarget: true });
   try {
     return await copy(createTarget(database));
+  } finally {
+    await database.close();
+  }
+}
+
+/**
+ * Opening a ledger for writing gives it the newest schema, which shuts older gateways out of it: one that will be refused has to be
+ * only read before.
+ */
+async function refuseFilled(options: ConnectOptions): Promise<void> {
+  const database = await connect(options);
+  try {
+    const { name: place, query } = database;
+    const applied = await readApplied(query);
+    if (!applied) return;
+    checkSchema(place, applied);
+    if (!(await hasMark(query))) await refuseRows(place, query);
   } finally {
     await database.close();
   }
@@ -125,8 +145,14 @@ async function lockMark(place: string, send: SendQuery): Promise<void> {
   await send(`select only_row from ${COPY_MARK} order by only_row for update`);
 }
 
+/** An older schema lacks some of the tables. */
 async function refuseRows(place: string, send: SendQuery): Promise<void> {
-  const filled = COPIED_TABLES.map(({ name }) => `exists (select 1 from ${name})`).join(" or ");
+  const tables = await send<{ name: string }>(
+    "select tablename as name from pg_tables where schemaname = current_schema()",
+  );
+  const filled = COPIED_TABLES.filter((copied) => tables.some(({ name }) => name === copied.name))
+    .map(({ name }) => `exists (select 1 from ${name})`)
+    .join(" or ");
   const [found] = await send<{ isFilled: boolean }>(`select ${filled} as "isFilled"`);
   if (found?.isFilled === false) return;
   throw new CoordinationError(

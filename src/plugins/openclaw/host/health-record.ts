@@ -21,14 +21,20 @@ export interface HealthRecord {
 /** How old the words in the file are before others of the same failure replace them. */
 const REWORD_MS_MIN = 5_000;
 
+type Failure = NonNullable<Health["failure"]>;
+
 export function createHealthRecord(dependencies: {
   readonly logger: Logger;
   readonly sink: HealthSink;
+  /** The ledger in the state folder, beside which the file is. */
+  readonly ledgerPath: string;
   readonly before: Health | undefined;
   /** True while another process, which is at work, reports by the same file. */
   readonly isReportedByAnother: () => boolean;
   readonly now: () => number;
 }): HealthRecord {
+  const { ledgerPath } = dependencies;
+  const logged = accessLoggedCodes();
   let health: Health = dependencies.before ?? { state: "ok", uncoordinatedSpawns: 0 };
   let isReported = false;
   let replacement: CoordinationError | undefined;
@@ -43,14 +49,13 @@ export function createHealthRecord(dependencies: {
     const failure = replacement ?? asCoordinationError(error);
     const { code, message } = failure;
     const next = { code, message, atMs: dependencies.now() };
-    // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
-    if (health.state === "degraded" && isInLog(health.failure, code) && spawns === 0) {
-      if (isOutdated(health.failure, next)) setHealth({ ...health, failure: rememberLogged(next) });
-      else if (!isReported) setHealth(health);
-      return failure;
-    }
+    // Every turn of every session may meet the same failure: it is logged once, and again for each spawn.
+    const isInLog = spawns === 0 && logged.get(ledgerPath) === code;
     const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
-    setHealth({ state: "degraded", failure: rememberLogged(next), uncoordinatedSpawns });
+    if (!isInLog || !isReported || !isUpToDate(health, next))
+      setHealth({ state: "degraded", failure: next, uncoordinatedSpawns });
+    if (isInLog) return failure;
+    logged.set(ledgerPath, code);
     const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
     dependencies.logger.error({ code, uncoordinatedSpawns }, `${consequence}: ${message}. ${failure.advice}`);
     return failure;
@@ -59,7 +64,7 @@ export function createHealthRecord(dependencies: {
     succeeded: () => {
       // A call that was under way when the gateway was replaced may end well.
       if (replacement) return;
-      const recovered = health.state !== "ok";
+      const recovered = logged.delete(ledgerPath) || health.state !== "ok";
       // Also without news at first: the file must be there before a disk is full.
       if (recovered || !isReported) setHealth({ ...health, state: "ok" });
       if (!recovered) return;
@@ -79,24 +84,23 @@ export function createHealthRecord(dependencies: {
   };
 }
 
-type Failure = NonNullable<Health["failure"]>;
+const KEY = Symbol.for("openclaw-coordination.logged-failures");
 
-/** The failure that this process logged last, with its newest words: each call that finds no runtime makes a record of its own. */
-let newestLogged: Failure | undefined;
+type Holder = { [KEY]?: Map<string, ErrorCode> };
 
-function rememberLogged(failure: Failure): Failure {
-  newestLogged = failure;
-  return failure;
+/**
+ * Returns which failure this process logged last, until it is over, by the path of the ledger. That lies on `globalThis`: each call
+ * that finds no runtime makes a record of its own, and may reach any instance of this module.
+ */
+function accessLoggedCodes(): Map<string, ErrorCode> {
+  return ((globalThis as Holder)[KEY] ??= new Map());
 }
 
-/** True where the log of this process has the failure already: an earlier process wrote it into a log of its own. */
-function isInLog(before: Failure | undefined, code: ErrorCode): before is Failure {
-  return before?.code === code && newestLogged?.code === code && newestLogged.atMs === before.atMs;
-}
-
-/** True where the words are others now, and the words before are not of just now. The clock may have been set back. */
-function isOutdated(before: Failure, { message, atMs }: Failure): boolean {
-  return before.message !== message && Math.abs(atMs - before.atMs) >= REWORD_MS_MIN;
+/** True where the health says this failure, with words that are the same or of just now. The clock may have been set back. */
+function isUpToDate(health: Health, { code, message, atMs }: Failure): boolean {
+  const { state, failure: before } = health;
+  if (state !== "degraded" || before?.code !== code) return false;
+  return before.message === message || Math.abs(atMs - before.atMs) < REWORD_MS_MIN;
 }
 
 function asCoordinationError(error: unknown): CoordinationError {

@@ -170,6 +170,7 @@ export function createHealth(
   return createHealthRecord({
     logger: createHostLogger(api.logger),
     sink: createHealthSink(ledgerPath, readConfigHash),
+    ledgerPath,
     before: readHealthBeside(ledgerPath),
     isReportedByAnother: () => isReportedByAnother(ledgerPath),
     now: Date.now,

@@ -24,7 +24,7 @@ export const TIMELINE_STYLE = `
 .drawing .work.held { fill: var(--good); }
 .drawing .waits, .drawing .backoff { fill: var(--idle); }
 .drawing .queue { fill: none; stroke: var(--idle); stroke-dasharray: 2 2; }
-.drawing .begins { fill: none; stroke: var(--accent); }
+.drawing .begins { rx: 0; fill: none; stroke: var(--accent); }
 .drawing .tried { fill: url(#tried); stroke: var(--bad); }
 .drawing .span.held { fill: url(#held); stroke: var(--hold); }
 .drawing .asked { fill: var(--hold); }

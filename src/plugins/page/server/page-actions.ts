@@ -23,7 +23,7 @@ import type {
   WhatIfAnswer,
 } from "../contract/actions.ts";
 import { readQuestionDetail } from "./list-questions.ts";
-import { answerWith, refuse, refuseReplaced, type JsonAnswer } from "./page-answer.ts";
+import { answerWith, refuse, refuseUntilMended, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type {
   GatewayReply,
@@ -63,12 +63,12 @@ async function ask(
   return reply.ok ? answerWith(render({ ...reply.payload })) : refuseReply(reply);
 }
 
-function refuseReply({
-  error: { code, message, details },
-}: GatewayReply & { readonly ok: false }): JsonAnswer {
+function refuseReply({ error }: GatewayReply & { readonly ok: false }): JsonAnswer {
+  const { code, message, details } = error;
   if (code === "COORDINATION_NOT_FOUND") return refuse("not_found", message);
   if (code === "INPUT_INVALID") return refuse("invalid", message);
-  if (code === "GATEWAY_REPLACED") return refuseReplaced(message);
+  const refusal = refuseUntilMended(error);
+  if (refusal) return refusal;
   if (code === "LEDGER_CLOSED" || code === "LEDGER_BUSY" || code === "LEDGER_UNAVAILABLE")
     return refuse("unavailable", message);
   if (code !== "PLAN_REFUSED") return refuse(code === "INVARIANT_VIOLATED" ? "failed" : "refused", message);

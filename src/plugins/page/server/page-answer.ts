@@ -20,9 +20,17 @@ export function refuse(error: PageErrorCode, message: string): JsonAnswer {
   return { status: PAGE_ERRORS[error], body };
 }
 
-/** Refuses what a gateway does no more since another process is that gateway: waiting does not help. */
-export function refuseReplaced(message: string): JsonAnswer {
-  return refuse("unavailable", `${message}. ${ERROR_CODES.GATEWAY_REPLACED.advice}`);
+/**
+ * Refuses what no waiting helps with: another process is this gateway now, or a newer release has the ledger. The message says what
+ * to do. `undefined` for other codes.
+ */
+export function refuseUntilMended(error: {
+  readonly code: string;
+  readonly message: string;
+}): JsonAnswer | undefined {
+  const { code, message } = error;
+  if (code !== "GATEWAY_REPLACED" && code !== "LEDGER_TOO_NEW") return undefined;
+  return refuse("unavailable", `${message}. ${ERROR_CODES[code].advice}`);
 }
 
 export function createJsonResponse({ status, body }: JsonAnswer): Response {

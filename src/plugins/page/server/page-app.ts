@@ -15,7 +15,7 @@ import {
   createJsonResponse,
   createLongJsonResponse,
   refuse,
-  refuseReplaced,
+  refuseUntilMended,
   type JsonAnswer,
 } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
@@ -296,7 +296,8 @@ function describeFailure(error: unknown, { logger }: PageAppDependencies): JsonA
     if (error.code === "INPUT_INVALID" || error.code === "CONFIG_INVALID")
       return refuse("invalid", error.message);
     if (error.code === "COORDINATION_NOT_FOUND") return refuse("not_found", error.message);
-    if (error.code === "GATEWAY_REPLACED") return refuseReplaced(error.message);
+    const refusal = refuseUntilMended(error);
+    if (refusal) return refusal;
     if (UNAVAILABLE.has(error.code))
       return refuse("unavailable", "The ledger cannot be read right now: wait a moment, and try again.");
     if (error.code === "EVENT_UNREADABLE")

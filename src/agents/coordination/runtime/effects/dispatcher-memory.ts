@@ -55,6 +55,8 @@ export interface DispatcherMemory {
   readonly working: Set<Promise<void>>;
   readonly stopping: AbortController;
   cancelSweep: () => void;
+  /** Why the last sweep failed: the sweeps behind it that fail for the same reason do not log it again. */
+  sweepFailure: string | undefined;
 }
 
 /** Releases a place, even before it was given. */
@@ -78,6 +80,7 @@ export function createMemory(): DispatcherMemory {
     working: new Set(),
     stopping: new AbortController(),
     cancelSweep: () => undefined,
+    sweepFailure: undefined,
   };
 }
 

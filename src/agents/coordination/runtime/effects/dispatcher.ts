@@ -380,8 +380,12 @@ async function sweep(dispatching: Dispatching): Promise<void> {
       await look(dispatching, { runId, plan: createRecoveryPlan(dependencies) });
     }
     await content.deleteBefore(addMs(clock.now(), -settings.contentMs));
+    memory.sweepFailure = undefined;
   } catch (error) {
-    logger.error({ code: readErrorCode(error) }, `the sweep failed: ${describeError(error)}`);
+    const failure = describeError(error);
+    if (failure !== memory.sweepFailure)
+      logger.error({ code: readErrorCode(error) }, `the sweep failed: ${failure}`);
+    memory.sweepFailure = failure;
   }
   if (isStopped(memory)) return;
   memory.cancelSweep = clock.wakeAt(addMs(clock.now(), settings.sweepMs), () => {

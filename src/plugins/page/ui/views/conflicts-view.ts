@@ -72,7 +72,7 @@ class ConflictsView extends LoadedElement<Contention> {
   }
 
   #showClaim(claim: ShownClaim): TemplateResult {
-    const { token, resource, coordinationId, stepId, acquiredAtMs, expiresAtMs, expired } = claim;
+    const { token, resource, coordinationId, stepId, acquiredAtMs, expiresAtMs } = claim;
     const leftMs = expiresAtMs - this.page.feed.nowMs;
     const release = showAction(this.page, {
       label: "Release",
@@ -95,7 +95,7 @@ class ConflictsView extends LoadedElement<Contention> {
         >
       </td>
       <td>${showInstant(acquiredAtMs)}</td>
-      <td>${expired ? "expired" : leftMs > 0 ? `in ${formatDuration(leftMs)}` : "now"}</td>
+      <td>${leftMs > 0 ? `in ${formatDuration(leftMs)}` : "expired"}</td>
       <td>${release}</td>
     </tr>`;
   }

@@ -14,6 +14,8 @@ export interface Curve {
 }
 
 const HEIGHT = 170;
+/** Between two lines of the grid: nothing is counted in halves. */
+const WHOLE_STEPS = [1, 10, 100, 1_000, 10_000, 100_000].flatMap((size) => [size, 2 * size, 5 * size]);
 
 class HoursChart extends PageElement {
   static override properties = { title: {}, hours: { attribute: false }, curves: { attribute: false } };
@@ -59,7 +61,7 @@ class HoursChart extends PageElement {
         legend: { show: false },
         cursor: { show: false },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
-        axes: [axis, { ...axis, size: 44 }],
+        axes: [axis, { ...axis, size: 44, incrs: WHOLE_STEPS }],
         series: [
           {},
           ...this.curves.map(({ name, color, dash }) => ({
@@ -88,7 +90,20 @@ class HoursChart extends PageElement {
     return html`<figure class="chart">
       <figcaption>
         <strong>${title}</strong>
-        ${curves.map(({ name, dash }) => html`<span>${dash.length > 0 ? "┄" : "─"} ${name}</span>`)}
+        ${curves.map(
+          ({ name, color, dash }) =>
+            html`<span
+              ><svg width="24" height="8" aria-hidden="true">
+                <path
+                  d="M0 4h24"
+                  stroke=${`var(${color})`}
+                  stroke-width="2"
+                  stroke-dasharray=${dash.join(" ")}
+                ></path>
+              </svg>
+              ${name}</span
+            >`,
+        )}
       </figcaption>
       <div class="plot" role="img" aria-label=${`${title}, by hour; the table below has the numbers`}></div>
       <details>

@@ -75,6 +75,7 @@ class WorkGraph extends PageElement {
   /** Before it runs: what the text says. */
   declare plan: PlanShape | undefined;
   declare chosen: string | undefined;
+  #drawing: Drawing | undefined;
 
   protected override render(): TemplateResult {
     const plan = this.detail?.plan ?? this.plan ?? readAdmittedPlan(this.detail);
@@ -95,7 +96,7 @@ class WorkGraph extends PageElement {
         ${formatCount(nodes.length, "step")}: the graph is drawn up to ${NODES_MAX}. The timeline shows all of
         them.
       </p>`;
-    const graph = layOut(nodes);
+    const { graph, lines, arrows } = this.#draw(nodes);
     const { width = 0, height = 0 } = graph.graph() as { readonly width?: number; readonly height?: number };
     return html`<div class="graph" tabindex="0" role="region" aria-label="Graph of the plan">
       <svg
@@ -105,10 +106,24 @@ class WorkGraph extends PageElement {
         height=${height + 24}
         viewBox="-12 -12 ${width + 24} ${height + 24}"
       >
-        ${graph.edges().map((edge) => showEdge(graph.edge(edge) as { readonly points: readonly Point[] }))}
+        <path class="edge" d=${lines}></path>
+        <path class="arrow" d=${arrows}></path>
         ${nodes.map((node) => this.#showGraphNode(node, graph.node(node.stepId) as Point))}
       </svg>
     </div>`;
+  }
+
+  /** Lays out steps only when they changed: hundreds of them take seconds, in which the page answers nobody. */
+  #draw(nodes: readonly GraphNode[]): Drawing {
+    const shape = JSON.stringify(nodes.map(({ stepId, dependsOn }) => [stepId, dependsOn]));
+    if (this.#drawing?.shape !== shape) {
+      const graph = layOut(nodes);
+      const edges = graph.edges().map(({ v: before, w: after }) => drawEdge(graph, before, after));
+      const lines = edges.map(({ line }) => line).join("");
+      const arrows = edges.map(({ arrow }) => arrow).join("");
+      this.#drawing = { shape, graph, lines, arrows };
+    }
+    return this.#drawing;
   }
 
   #showGraphNode(node: GraphNode, { x, y }: Point): SVGTemplateResult {
@@ -180,6 +195,15 @@ interface Point {
   readonly y: number;
 }
 
+interface Drawing {
+  /** Each step with those that it depends on; nothing else decides where it is drawn. */
+  readonly shape: string;
+  readonly graph: Graph;
+  /** One path of all lines between steps, and one of the arrows at their ends. */
+  readonly lines: string;
+  readonly arrows: string;
+}
+
 function layOut(nodes: readonly GraphNode[]): Graph {
   const graph = new Graph();
   graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 46 });
@@ -191,12 +215,19 @@ function layOut(nodes: readonly GraphNode[]): Graph {
   return graph;
 }
 
-function showEdge({ points }: { readonly points: readonly Point[] }): SVGTemplateResult {
-  const path = points
-    .map(({ x, y }, index) => `${index === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`)
-    .join("");
-  const end = points.at(-1) ?? { x: 0, y: 0 };
-  return svg`<path class="edge" d=${path}></path><path class="arrow" d="M${end.x} ${end.y}l-7 -4v8z"></path>`;
+/** Draws from the middle of a side to the middle of a side, because arrows point to the right. */
+function drawEdge(
+  graph: Graph,
+  before: string,
+  after: string,
+): { readonly line: string; readonly arrow: string } {
+  const { points } = graph.edge(before, after) as { readonly points: readonly Point[] };
+  const from = graph.node(before) as Point;
+  const to = graph.node(after) as Point;
+  const start = { x: from.x + NODE.width / 2, y: from.y };
+  const end = { x: to.x - NODE.width / 2, y: to.y };
+  const line = [start, ...points.slice(1, -1), end].map(({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`);
+  return { line: `M${line.join("L")}`, arrow: `M${line.at(-1)}l-7 -4v8z` };
 }
 
 customElements.define("work-graph", WorkGraph);

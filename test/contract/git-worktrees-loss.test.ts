@@ -113,6 +113,16 @@ describe("removing a worktree", () => {
     expect(await scene.worktrees.list()).toEqual([]);
   });
 
+  it("is done where the repository is gone whose linked checkout the folder was", async () => {
+    using scene = createGitScene();
+    const { home, repository, worktrees } = scene;
+    await scene.open();
+    rmSync(join(repository, ".git"), { recursive: true });
+    writeFileSync(join(repository, ".git"), `gitdir: ${join(home, "gone", ".git", "worktrees", "linked")}\n`);
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(await worktrees.list()).toEqual([]);
+  });
+
   it("is tried again where git could not be started, unless the repository is gone, too", async () => {
     using scene = createGitScene();
     const { home, repository, worktrees } = scene;

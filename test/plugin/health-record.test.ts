@@ -96,6 +96,16 @@ describe("a failure that is met without a runtime, so that each call makes a rec
     expect([...first.listErrors(), ...second.listErrors()]).toEqual([expect.stringContaining("first")]);
   });
 
+  it("keeps the time at which it was met first, by which its line is found in the log", () => {
+    const times = [1, 2, 3].map((call) => {
+      const { record, times } = createRecord();
+      times.now += call * 1_000;
+      record.failed(createBusyError("the same"), 0);
+      return readHealthBeside(nameHealthFile())?.failure?.atMs;
+    });
+    expect(new Set(times).size).toBe(1);
+  });
+
   it("is in the log once until it is over, also where another process reports how the gateway is", () => {
     const meetFailure = (detail: string, spawns = 0): string[] => {
       const { record, listErrors } = createRecord({ isReportedByAnother: true });

@@ -5,8 +5,8 @@
  * 1. The note is written before the worktree is made and deleted after it is gone: whatever a crash leaves can be removed.
  * 2. Git works on one worktree at a time here: two at once could get the same place in the repository.
  */
-import { chmod, lstat, mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, lstat, mkdir, readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import type { MergedPaths, WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OpenWorktree, WorktreeOpened, Worktrees } from "../../agents/coordination/ports/worktrees.ts";
@@ -161,5 +161,11 @@ async function forgetWorktree(dependencies: Dependencies, repository: string, na
 }
 
 async function isRepositoryGone(repository: string): Promise<boolean> {
-  return (await isAbsent(repository)) || (await lookAt(repository, ".git")).kind === "absent";
+  if (await isAbsent(repository)) return true;
+  const { kind } = await lookAt(repository, ".git");
+  if (kind !== "file") return kind === "absent";
+  // The folder is a linked checkout, or a submodule: the file names where the repository is.
+  const text = await readFile(join(repository, ".git"), "utf8").catch(() => "");
+  const [, gitDir] = /^gitdir: (.+)$/mu.exec(text) ?? [];
+  return gitDir !== undefined && (await isAbsent(resolve(repository, gitDir)));
 }

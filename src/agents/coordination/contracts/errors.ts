@@ -61,7 +61,8 @@ export const ERROR_CODES = {
   LEDGER_TOO_NEW: {
     recovery: "upgrade-plugin",
     summary: "the ledger was written by a newer release",
-    advice: "Upgrade openclaw-coordination, or point it at another ledger. The file was not touched.",
+    advice:
+      "Upgrade openclaw-coordination, or point it at another ledger. This process changed nothing in it.",
   },
   LEDGER_INCOMPLETE: {
     recovery: "fix-input",

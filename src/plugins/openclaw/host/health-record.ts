@@ -52,8 +52,9 @@ export function createHealthRecord(dependencies: {
     // Every turn of every session may meet the same failure: it is logged once, and again for each spawn.
     const isInLog = spawns === 0 && logged.get(ledgerPath) === code;
     const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
-    if (!isInLog || !isReported || !isUpToDate(health, next))
-      setHealth({ state: "degraded", failure: next, uncoordinatedSpawns });
+    // By its time the line of the failure is found in the log.
+    const shown = isInLog && isUpToDate(health, next) ? (health.failure ?? next) : next;
+    if (shown === next || !isReported) setHealth({ state: "degraded", failure: shown, uncoordinatedSpawns });
     if (isInLog) return failure;
     logged.set(ledgerPath, code);
     const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";

@@ -15,7 +15,11 @@ export interface Curve {
 
 const HEIGHT = 170;
 /** Between two lines of the grid: nothing is counted in halves. */
-const WHOLE_STEPS = [1, 10, 100, 1_000, 10_000, 100_000].flatMap((size) => [size, 2 * size, 5 * size]);
+const WHOLE_STEPS = Array.from({ length: 10 }, (_, zeros) => 10 ** zeros).flatMap((size) => [
+  size,
+  2 * size,
+  5 * size,
+]);
 
 class HoursChart extends PageElement {
   static override properties = { title: {}, hours: { attribute: false }, curves: { attribute: false } };

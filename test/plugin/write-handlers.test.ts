@@ -1,7 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createFakeHost } from "./fake-host.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
@@ -59,4 +61,25 @@ describe("a tool call while the ledger cannot be opened", () => {
       await expect(handlers.afterCall(event, inContext)).resolves.toBeUndefined();
     }
   });
+});
+
+it("a call that only reads does not show that the ledger takes appends again", async () => {
+  const handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1: {} }).api);
+  folder.stopLater(handlers);
+  await handlers.start();
+  const spawn = (task: string) =>
+    handlers.beforeSpawn(
+      { toolName: "sessions_spawn", toolCallId: task, runId: "run-1", params: { task } },
+      inContext,
+    );
+  await spawn("recorded");
+  const ledger = join(folder.path, "coordination", "ledger.sqlite");
+  const newer = new Database(ledger);
+  newer.pragma("user_version = 9999");
+  newer.close();
+  await spawn("not recorded");
+  const failed = { state: "degraded", failure: { code: "LEDGER_TOO_NEW" } };
+  expect(readHealthBeside(ledger)).toMatchObject(failed);
+  await call(handlers, "read", { path: "a" });
+  expect(readHealthBeside(ledger)).toMatchObject(failed);
 });

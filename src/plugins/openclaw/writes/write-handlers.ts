@@ -109,7 +109,8 @@ async function ruleOn(
     ...reading,
     rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
   });
-  runtime.health.succeeded();
+  // Nothing is appended for a call without targets: it does not show that the ledger takes anything.
+  if (reading.targets.length > 0) runtime.health.succeeded();
   if (answer.kind !== "refused" && mayChange(reading)) beginChange(runtime, sessionKey, key);
   return resultOf(runtime, answer);
 }

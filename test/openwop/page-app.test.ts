@@ -1,13 +1,12 @@
 /** Owns: what the page's server answers where its gateway, or its ledger, cannot do its part. */
 import { describe, expect, it } from "vitest";
-import { statsSchema } from "../../src/agents/coordination/contracts/config/stats-config.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { createPageApp, type PageAppDependencies } from "../../src/plugins/page/server/page-app.ts";
+import type { PageAppDependencies } from "../../src/plugins/page/server/page-app.ts";
 import { createPageSessions } from "../../src/plugins/page/server/page-sessions.ts";
 import { readRights } from "../../src/plugins/page/server/rights.ts";
 import { recordQuestions } from "../cli/recorded-questions.ts";
-import { quietLogger } from "../support/ledger-fixtures.ts";
 import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { createBarePage } from "./bare-page.ts";
 
 type Answer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
 
@@ -18,17 +17,9 @@ async function askPage(options: Partial<PageAppDependencies>, path: string, body
   const ledger = await openTestLedger(folder.file("ledger.sqlite"), { mode: "read" });
   const clock = createManualClock();
   const sessions = createPageSessions(clock);
-  const app = createPageApp({
-    product: { name: "openclaw-coordination", version: "0.0.0", home: "gateway" },
+  const app = createBarePage(ledger, {
     clock,
-    logger: quietLogger,
     sessions,
-    places: { hosts: [] },
-    targets: statsSchema.parse({}),
-    reader: () => Promise.resolve(ledger),
-    verification: () => undefined,
-    health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),
-    files: { assets: new Map() },
     allowsOpaque: true,
     ...options,
   });

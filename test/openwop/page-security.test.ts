@@ -1,7 +1,5 @@
-import { statsSchema } from "../../src/agents/coordination/contracts/config/stats-config.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { quietLogger } from "../support/ledger-fixtures.ts";
-import { createPageApp, type PageApp } from "../../src/plugins/page/server/page-app.ts";
+import type { PageApp } from "../../src/plugins/page/server/page-app.ts";
 import { PAGE_BOUNDS } from "../../src/plugins/page/server/page-bounds.ts";
 import { createPageSessions, type PageSessions } from "../../src/plugins/page/server/page-sessions.ts";
 import { describeRefusals, readRights } from "../../src/plugins/page/server/rights.ts";
@@ -20,6 +18,7 @@ import {
   type PageClient,
   type ServedPage,
 } from "./page-scene.ts";
+import { createBarePage } from "./bare-page.ts";
 
 let folder: TempFolder;
 let served: ServedPage;
@@ -296,18 +295,9 @@ describe("rights", () => {
     const clock = createManualClock();
     sessions = createPageSessions(clock);
     const ledger = await openTestLedger(folder.file("ledger.sqlite"));
-    app = createPageApp({
-      product: { name: "openclaw-coordination", version: "0.0.0", home: "gateway" },
+    app = createBarePage(ledger, {
       clock,
-      logger: quietLogger,
       sessions,
-      places: { hosts: [] },
-      targets: statsSchema.parse({}),
-      reader: () => Promise.resolve(ledger),
-      verification: () => undefined,
-      health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),
-      files: { assets: new Map() },
-      allowsOpaque: true,
       ask: () => Promise.resolve({ ok: true, payload: { happened: "done" } }),
     });
     return async () => {

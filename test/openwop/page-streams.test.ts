@@ -1,9 +1,7 @@
 /** Owns: how the page's streams of changes begin, and that what is no stream opens none. */
 import { expect, it } from "vitest";
-import { statsSchema } from "../../src/agents/coordination/contracts/config/stats-config.ts";
 import type { Arrival } from "../../src/agents/coordination/ports/ledger-queries.ts";
 import { createLiveChanges, type Changes } from "../../src/plugins/page/server/live-changes.ts";
-import { createPageApp } from "../../src/plugins/page/server/page-app.ts";
 import { PAGE_BOUNDS } from "../../src/plugins/page/server/page-bounds.ts";
 import { createPageSessions } from "../../src/plugins/page/server/page-sessions.ts";
 import { readRights } from "../../src/plugins/page/server/rights.ts";
@@ -16,23 +14,16 @@ import {
   TEST_EPOCH_MS,
 } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { createBarePage } from "./bare-page.ts";
 
 it("a HEAD of the stream is answered like a GET, and opens none", async () => {
   using folder = createTempFolder();
   const clock = createManualClock();
   const sessions = createPageSessions(clock);
   const ledger = await openTestLedger(folder.file("ledger.sqlite"));
-  const app = createPageApp({
-    product: { name: "openclaw-coordination", version: "0.0.0", home: "gateway" },
+  const app = createBarePage(ledger, {
     clock,
-    logger: quietLogger,
     sessions,
-    places: { hosts: [] },
-    targets: statsSchema.parse({}),
-    reader: () => Promise.resolve(ledger),
-    verification: () => undefined,
-    health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),
-    files: { assets: new Map() },
     allowsOpaque: false,
   });
   const signedIn = sessions.signIn(sessions.mintLink(readRights(["operator.read"])));

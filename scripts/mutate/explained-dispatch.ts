@@ -29,12 +29,6 @@ export const DISPATCH: readonly Explained[] = [
   },
   {
     file: "next-try.ts",
-    code: "const budget = spec.planned?.budget;",
-    changes: [["spec.planned?.budget", "spec.planned.budget"]],
-    why: "What is no step of a plan has had its last attempt.",
-  },
-  {
-    file: "next-try.ts",
     code: 'if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";',
     changes: [["budget.wallMs !== undefined", "true"]],
     why: "No time is as late as none.",

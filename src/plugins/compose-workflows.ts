@@ -186,8 +186,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
         logger,
         clock: systemClock,
         model: chatCritic(outbound.chat, critic),
-        // Whether an agent may rule on its own work is the workflow's to say; callers over a network name no files.
-        allowSelf: true,
+        // Callers over a network name no files.
         workspaceOf: () => "",
       });
     },

@@ -141,7 +141,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const contract = createOnce(loadOutputContract);
   const onReplaced = (failure: CoordinationError): void => {
     options.onReplaced(failure);
-    void closeBehind(coordinator, acp).catch(() => undefined);
+    // Nobody drives the agents any more, however long it takes to stop the rest.
+    void Promise.allSettled([coordinator.stop(), acp.close()]);
   };
   const coordinator: Coordinator = createCoordinator({
     ...gatesOf(options, contract),
@@ -228,17 +229,20 @@ async function pruneRegularly(
   return startPruning({ ledger: store, keepDays, clock: systemClock, logger });
 }
 
-/** Stops the loop, ends the ACP agents, which nobody drives then, and closes the ledger, unless it is still to be read. */
+/** Stops the loop, ends the ACP agents, which nobody drives then, and closes the ledger. */
 async function closeBehind(
   coordinator: Coordinator,
   acp: ReturnType<typeof createLazyAcpRunner>,
-  store?: GatewayLedger["store"],
+  store: GatewayLedger["store"],
 ): Promise<void> {
   try {
     await coordinator.stop();
-    await acp.close();
   } finally {
-    await store?.close();
+    try {
+      await acp.close();
+    } finally {
+      await store.close();
+    }
   }
 }
 
@@ -293,8 +297,6 @@ function gatesOf(
         model,
         workspaceOf: createFolderOf(options),
         clock: systemClock,
-        ...(gates.critic && { critic: gates.critic }),
-        allowSelf: gates.allowSelfVerification,
       }),
     ),
     pluginGates: {

@@ -7,12 +7,7 @@ import { waitFor } from "../agents/coordination/std/wait-for.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { copyLedger, type CopyProgress, type LedgerCopy } from "../infra/ledger/copy/copy-ledger.ts";
 import { findMovedFrom } from "../infra/ledger/copy/find-moved-from.ts";
-import type {
-  CopySource,
-  CopyTarget,
-  GatewayProcess,
-  SharedCopyTarget,
-} from "../infra/ledger/copy/copy-sides.ts";
+import type { CopySource, CopyTarget, GatewayProcess, SharedPlace } from "../infra/ledger/copy/copy-sides.ts";
 import { formatLedgerPlace, isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { readFromSqlite } from "../infra/sqlite/copy/sqlite-copy-source.ts";
 import { writeToSqlite } from "../infra/sqlite/copy/sqlite-copy-target.ts";
@@ -69,11 +64,8 @@ async function withSource<T>(place: string, copy: (source: CopySource) => Promis
 async function withTarget<T>(place: string, copy: (target: CopyTarget) => Promise<T>): Promise<T> {
   if (!isPostgresUrl(place)) return writeToSqlite({ path: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, copy);
   const { writeToPostgres } = await import("../infra/postgres/copy/postgres-copy-target.ts");
-  return writeToPostgres({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS }, async (target) => {
-    // With the mark of a half copy, no gateway opens it.
-    if (!(await target.readMark())) await refuseOpenGateways(target, systemClock);
-    return copy(target);
-  });
+  const refuseGateways = (target: SharedPlace): Promise<void> => refuseOpenGateways(target, systemClock);
+  return writeToPostgres({ url: place, busyTimeoutMs: BUSY_TIMEOUT_MS, refuseGateways }, copy);
 }
 
 const LOOK_MS = 1_000;
@@ -86,12 +78,9 @@ const LOOKS_MAX = BOUNDS.gatewayLeaseMsMax / 5 / LOOK_MS;
  *
  * @throws CoordinationError `LEDGER_BUSY` where one has it open
  */
-export async function refuseOpenGateways(
-  { place, listGateways }: Pick<SharedCopyTarget, "place" | "listGateways">,
-  clock: Clock,
-): Promise<void> {
+export async function refuseOpenGateways(target: SharedPlace, clock: Clock): Promise<void> {
   const listOpen = async (): Promise<GatewayProcess[]> =>
-    (await listGateways()).filter(({ process }) => process === null || !isProcessGone(process));
+    (await target.listGateways()).filter(({ process }) => process === null || !isProcessGone(process));
   const first = await listOpen();
   let rows = first;
   for (let looks = 0; rows.length > 0 && looks < LOOKS_MAX; looks += 1) {
@@ -99,7 +88,7 @@ export async function refuseOpenGateways(
     if (living)
       throw new CoordinationError(
         "LEDGER_BUSY",
-        `the gateway ${living.gateway} has ${place} open; stop the gateways that use it and run the same command again`,
+        `the gateway ${living.gateway} has ${target.place} open; stop the gateways that use it and run the same command again`,
       );
     await waitFor(clock, LOOK_MS);
     rows = await listOpen();

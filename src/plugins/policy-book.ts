@@ -8,7 +8,7 @@ import type {
   PolicyRules,
   WorkOwner,
 } from "../agents/coordination/runtime/environment/policy-rules.ts";
-import { isFittingAll, WITHIN_NAME } from "../agents/coordination/std/fit-wildcards.ts";
+import { ANY_CHARACTERS, isFittingAll } from "../agents/coordination/std/fit-wildcards.ts";
 
 /** `ruled`: the configuration as it is under each pack that a rule names. */
 export function createPolicyBook(
@@ -43,14 +43,12 @@ function createRules(name: string, config: Phase1Config): PolicyRules {
 
 function isFitting({ agent, channel, session }: PolicyRule, owner: WorkOwner): boolean {
   if (agent !== undefined && parseHostAgentId(agent) !== parseHostAgentId(owner.agent)) return false;
-  if (channel !== undefined && channel !== findChannel(owner.session)) return false;
+  if (channel !== undefined && channel.toLowerCase() !== findChannel(owner.session)?.toLowerCase())
+    return false;
   return (
     session === undefined || isFittingAll(Array.from(owner.session), Array.from(session), ANY_CHARACTERS)
   );
 }
-
-/** Only `*` stands for anything: a key may have a question mark. */
-const ANY_CHARACTERS = { ...WITHIN_NAME, isFit: (part: string, wanted: string) => part === wanted };
 
 /** `telegram` of `agent:main:telegram:direct:42`. A session that channels share is in none. */
 function findChannel(session: string): string | undefined {

@@ -148,8 +148,8 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/policies": {
     folders:
-      "core/contracts/config core/policies core/runtime core/runtime/log core/std plugins/cli/files plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host",
-    types: "core/contracts plugins",
+      "core/contracts core/contracts/config core/policies core/runtime core/runtime/log core/std plugins/cli/files plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host",
+    types: "plugins",
   },
   "plugins/cli/conflicts": {
     folders:

@@ -4,7 +4,14 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { forkIn } from "../support/forks.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
-import { ALICE, MALLORY, codeOf, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
+import {
+  ALICE,
+  MALLORY,
+  codeOf,
+  valueOf,
+  createWorkflowScene,
+  type WorkflowScene,
+} from "../support/workflow-scene.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 
@@ -58,6 +65,43 @@ describe("a tenant that reaches a quota", () => {
     const runId = (await scene.run("slow")) as CoordinationId;
     expect(codeOf(await scene.host.create(ALICE, { ...request, runId }))).toBe("done");
     expect(codeOf(await scene.host.create(ALICE, request))).toBe("rate_limited");
+  });
+
+  test("is told of the run that it asked for before, where that was written and the answer was lost", async () => {
+    let isLost = true;
+    const failAfter = (): void => {
+      if (isLost) throw new CoordinationError("LEDGER_UNAVAILABLE", "the answer was lost");
+    };
+    const scene = createWorkflowScene({ definitions, quotas: { liveRuns: 1 }, faults: { after: failAfter } });
+    const runId = "asked-again" as CoordinationId;
+    await expect(scene.host.create(ALICE, { ...request, runId })).rejects.toThrow("the answer was lost");
+    isLost = false;
+    await scene.run("slow");
+    expect(codeOf(await scene.host.create(ALICE, request))).toBe("rate_limited");
+    expect(valueOf(await scene.host.create(ALICE, { ...request, runId }))).toMatchObject({ runId });
+    expect(codeOf(await scene.host.create(MALLORY, { ...request, runId }))).toBe("run_already_active");
+  });
+
+  test("keeps the child that a process wrote and did not live to note in the parent", async () => {
+    const parent = createWorkflow("parent", {
+      nodes: [createNode("sub", "core.subWorkflow", { workflowId: "slow" })],
+    });
+    const [ledger, clock] = [createMemoryWorkflowLedger(), createFakeClock()];
+    const both = { definitions: [slow, parent], ledger, clock };
+    const runId = "the-parent" as CoordinationId;
+    const before: WorkflowScene = createWorkflowScene({
+      ...both,
+      pid: 1,
+      faults: { after: ({ events }) => (events[0]?.runId === runId ? undefined : before.die()) },
+    });
+    await before.run("parent", { runId });
+    expect(ledger.runs.size).toBe(2);
+    const after = createWorkflowScene({ ...both, pid: 2, alive: new Set([2]), quotas: { liveRuns: 1 } });
+    await after.host.start();
+    await clock.advance(70_000);
+    expect(await after.status(runId)).toBe("completed");
+    expect(ledger.runs.size).toBe(2);
+    await after.host.stop();
   });
 
   test("stores no more in its live runs", async () => {

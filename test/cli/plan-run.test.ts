@@ -42,6 +42,19 @@ describe("plan run", () => {
     expect(gateway.calls).toEqual([{ method: "coordination.plan.run", params: { plan: SOUND } }]);
   });
 
+  test("leaves the ids to the gateway, which may have the plan from a release that took them", async () => {
+    const old = plan([step("eu:build")], { coordinationId: "My plan" });
+    writeFileSync(folder.file("old.json"), JSON.stringify(old));
+    const gateway = gatewayOf(createOkAnswer({ coordinationId: "My plan", steps: 1, replay: true }));
+    const { stdout, stderr } = await runCli(["plan", "run", folder.file("old.json")], {
+      gateway: gateway.call,
+    });
+    expect({ stdout, stderr }).toEqual({
+      stdout: expect.stringContaining("submitted before, not run twice: My plan") as string,
+      stderr: "",
+    });
+  });
+
   test("as JSON says what was accepted", async () => {
     const { stdout } = await run(["--json"], gatewayOf(ACCEPTED));
     expect(JSON.parse(stdout)).toEqual({ ok: true, coordinationId: "co-1", steps: 2, replay: false });

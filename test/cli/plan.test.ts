@@ -52,6 +52,15 @@ async function problemsOf(text: string, extension?: string): Promise<readonly Pl
 const findExample = (): string => /```yaml\n(.*?)```/su.exec(page)?.[1] ?? "";
 
 describe("plan validate", () => {
+  test("refuses ids that no new plan may have", async () => {
+    const odd = plan([step("eu:build")], { coordinationId: "My plan" });
+    const problems = await problemsOf(JSON.stringify(odd), ".json");
+    expect(problems.map(({ path, code }) => `${code} ${path}`)).toEqual([
+      "ID_INVALID coordinationId",
+      "ID_INVALID steps[0].stepId",
+    ]);
+  });
+
   test("a glob that catches everything is told to narrow nothing, and the plan is sound", async () => {
     const open = JSON.stringify(
       plan([step("a", [], { write: ["/**"] }), step("b", [], { write: ["src/**"] })]),

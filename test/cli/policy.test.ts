@@ -87,12 +87,39 @@ describe("policy validate", () => {
   });
 });
 
+describe("policy validate of a pack with several faults", () => {
+  test.each([
+    [
+      "settings: {escalations: {webhooks: {}, approvers: []}, ledger: {}}\nauthor: me",
+      ["settings.escalations.webhooks belongs", "settings.escalations.approvers belongs", "ledger", "author"],
+    ],
+    [
+      "settings: {gates: {confidenceThreshold: 2}, lanes: {data: 0}}",
+      ["gates.confidenceThreshold", "lanes.data"],
+    ],
+    [
+      "extends: careful\nlocked: [gates.one, lanes.two]\nsettings: {gates: {enabled: false}, truth: {onMismatch: record}}",
+      [
+        "there is no setting gates.one",
+        "there is no setting lanes.two",
+        "settings.gates.enabled: false is laxer",
+        'settings.truth.onMismatch: "record" is laxer',
+      ],
+    ],
+  ])("names them all: %j", async (text, faults) => {
+    const { stderr, exitCode } = await runPolicy("validate", writePack("faulty", text));
+    expect(exitCode).toBe(1);
+    for (const fault of faults) expect(stderr).toContain(fault);
+  });
+});
+
 describe("policy show", () => {
   test("prints each setting with the pack that says it, and what is locked", async () => {
     const { stdout } = await runPolicy("show", "careful");
     expect(stdout).toMatch(/^ {2}gates\.confidenceThreshold +0\.85 {2}careful 1\.0\.0 {2}locked$/mu);
     expect(stdout).toMatch(/^ {2}gates\.revisionsMax +2 {2}balanced 1\.0\.0$/mu);
-    expect(stdout).not.toContain("default");
+    expect(stdout).toMatch(/^ {2}conflicts\.commands +\[\] {2}default {2}locked$/mu);
+    expect(stdout).not.toMatch(/ default$/mu);
     expect((await runPolicy("show", "careful", "--all")).stdout).toMatch(
       /^ {2}gates\.verifyMs +120000 {2}default$/mu,
     );
@@ -294,5 +321,13 @@ describe("policy use", () => {
     );
     expect(stdout).not.toContain("gates.revisionsMax stays");
     expect(config.config).toEqual(before);
+  });
+
+  test("warns of rules for an agent whose id the configuration spells otherwise", async () => {
+    const pack = writePack("spelled", "settings: {gates: {agents: {coder: {confidenceThreshold: 0.9}}}}");
+    const agents = { Coder: { confidenceThreshold: 0.6 } };
+    const config = createMemoryConfig(createWrittenConfig({ gates: { agents } }));
+    const { stdout, stderr } = await runCli(["policy", "use", pack, "--dry-run"], { config });
+    expect(stdout + stderr).toContain("gates.agents.coder.confidenceThreshold stays 0.6");
   });
 });

@@ -269,6 +269,16 @@ describe("replay under another policy", () => {
     expect(stdout).toContain("left out: about work that would not have been the recorded work");
   });
 
+  test("says of a plan that a budget is left out, and says nothing of it where there is none", async () => {
+    const args = ["replay", RUNNING_PLAN.id, "--ledger", namePlans(), "--policy"];
+    const { stdout } = await runCli([...args, writePolicyFile("budget: {spawns: 1}")]);
+    expect(stdout).toContain(
+      "Left out: budget. It bounds coordinations that spawns open; a plan states its own.",
+    );
+    const { stdout: other } = await runCli([...args, writePolicyFile("retry: {budget: 0}")]);
+    expect(other).not.toContain("Left out: budget");
+  });
+
   test("changes nothing in the ledger", async () => {
     const before = await runCli(["events", "--ledger", namePlans(), "--json"]);
     await runCli([

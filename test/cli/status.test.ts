@@ -222,6 +222,23 @@ describe("doctor", () => {
     expect(others.checks.map(({ name }) => name)).not.toContain("conflicts-tools");
   });
 
+  test("warns where people are told of questions through the host alone, which carries approvals only", async () => {
+    using state = createTempFolder();
+    const findNotify = async (...channels: readonly string[]) => {
+      const notify = channels.map((channel) => ({ channel }));
+      const config = { coordination: { phase1: { escalations: { notify } } } };
+      const enabled = createEnabledConfig({ plugins: { entries: { coordination: { config } } } });
+      const { checks } = await runDoctor({ stateDir: state.path, config: createMemoryConfig(enabled) });
+      return checks.find(({ name }) => name === "notify");
+    };
+    expect(await findNotify("host")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining("names only `host`") as string,
+    });
+    expect(await findNotify("host", "chat")).toBeUndefined();
+    expect(await findNotify()).toBeUndefined();
+  });
+
   test("fails on a damaged ledger, with its advice", async () => {
     using state = createTempFolder();
     mkdirSync(join(state.path, "coordination"));

@@ -77,6 +77,43 @@ describe("enable", () => {
     });
   });
 
+  test("goes on from some agents to all, and from strict mode to the other, and says which agents it has", async () => {
+    const config = createMemoryConfig({});
+    await runCli(["enable", "--strict", "--agents", "research,coder"], { config });
+    const again = await runCli(["enable"], { config });
+    expect(again.stdout).toBe(
+      "coordination is already enabled, strict, for the agents research, coder only; --all-agents takes in the others\n",
+    );
+    const { stdout } = await runCli(["enable", "--all-agents"], { config });
+    expect(stdout).toContain('phase1.agents: ["research","coder"] → (unset)');
+    expect(isCoordinating(readSwitches(config.config))).toBe(true);
+    expect(config.config).toHaveProperty(`${ENTRY}.config.coordination.phase1`, {
+      enabled: true,
+      strict: true,
+    });
+    expect((await runCli(["enable", "--all-agents"], { config })).stdout).toBe(
+      "coordination is already enabled, strict\n",
+    );
+    await runCli(["enable", "--no-strict"], { config });
+    expect(config.config).toEqual(ENABLED);
+    expect((await runCli(["enable", "--no-strict"], { config })).stdout).toBe(
+      "coordination is already enabled\n",
+    );
+  });
+
+  test("leaves strict mode as it is where nothing is said of it, and sets nothing in place of what is not there", async () => {
+    const config = createMemoryConfig({});
+    await runCli(["enable", "--no-strict", "--all-agents"], { config });
+    expect(config.config).toEqual(ENABLED);
+  });
+
+  test("refuses some agents and all of them at once", async () => {
+    const config = createMemoryConfig({});
+    const { stderr, exitCode } = await runCli(["enable", "--agents", "main", "--all-agents"], { config });
+    expect({ exitCode, writes: config.writes }).toEqual({ exitCode: 1, writes: 0 });
+    expect(stderr).toContain("--all-agents");
+  });
+
   test("refuses an empty agent id before it asks or writes", async () => {
     const config = createMemoryConfig({});
     const { stdout, exitCode } = await runCli(["enable", "--agents", "main,,x", "--json"], { config });

@@ -15,6 +15,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { openRun, OWNER, spawnOf } from "../support/ledger-fixtures.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
+import { createOlderServerLedger } from "./older-ledger.ts";
 import { createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
 
 async function change<T>(place: string, work: (store: OpenedLedger) => Promise<T>): Promise<T> {
@@ -124,6 +125,21 @@ describe("a copy to a server that a gateway had opened before", () => {
     await expect(copy(from, schema.url, "shop")).rejects.toMatchObject(OPEN);
     expect(await readMovedFrom(schema.url)).toBeUndefined();
     await change(schema.url, ({ owners }) => owners.remove("gateway:office/1"));
+    await copy(from, schema.url, "shop");
+    expect(await readMovedFrom(schema.url)).toBe("shop");
+  });
+
+  it("is refused before it gives an empty ledger of an older release the newest schema", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await createOlderServerLedger(schema, 5);
+    const values = ["gateway:office/1", thisProcess];
+    await schema.query("insert into run_owner (id, process, beats) values ($1, $2, 1)", values);
+    await expect(copy(from, schema.url, "shop")).rejects.toMatchObject(OPEN);
+    expect(await schema.query("select number from migration")).toHaveLength(5);
+    await schema.query("delete from run_owner");
     await copy(from, schema.url, "shop");
     expect(await readMovedFrom(schema.url)).toBe("shop");
   });

@@ -2,7 +2,6 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
 import { formatTimestamp, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { LedgerPruning } from "../../src/agents/coordination/ports/run-store.ts";
 import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { checkAnchor, makeAnchor } from "../../src/plugins/anchor-checks.ts";
@@ -18,6 +17,7 @@ import {
   listProblems,
   listRunIds,
   prune,
+  wrapNthCall,
 } from "./prunable-ledger.ts";
 import {
   beginRun,
@@ -64,6 +64,17 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       expect(await listRunIds(store)).toHaveLength(2);
       expect(await prune(store)).toEqual(planned);
       expect(await prune(store)).toEqual({ runs: 0, events: 0, kept: { ...NONE_KEPT, open: 1 } });
+    });
+
+    it("passes over runs that another prune removes meanwhile: they are not damaged", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old");
+      await addWorkflow(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      const pruning = wrapNthCall(store.pruning, { call: "page", time: 4 }, () => prune(store));
+      const report = await pruneLedger({ ...store, pruning }, { beforeMs: LATER_MS, isDryRun: false });
+      expect(report).toEqual({ runs: 0, events: 0, kept: { ...NONE_KEPT, open: 1 } });
     });
 
     it("keeps what ended later", async () => {
@@ -144,10 +155,7 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
         const pruning = wrapNthCall(store.pruning, { call, time }, () =>
           add(store, "fork", { source: "source", isOpen: true }),
         );
-        const report = await pruneLedger(
-          { damage: (runId, range) => store.damage(runId, range), workflows: store.workflows, pruning },
-          { beforeMs: LATER_MS, isDryRun: false },
-        );
+        const report = await pruneLedger({ ...store, pruning }, { beforeMs: LATER_MS, isDryRun: false });
         expect(report.runs).toBe(1);
         const left = await listRunIds(store);
         expect(left).toEqual(expect.arrayContaining([sourceId, siblingId]));
@@ -348,29 +356,6 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
     const result = await before();
     await prune(store);
     return result;
-  }
-
-  /** Does something before one call of many. */
-  function wrapNthCall(
-    pruning: LedgerPruning,
-    { call, time }: { readonly call: keyof LedgerPruning; readonly time: number },
-    before: () => Promise<unknown>,
-  ): LedgerPruning {
-    let calls = 0;
-    const count = async (made: keyof LedgerPruning): Promise<void> => {
-      if (made === call) calls += 1;
-      if (made === call && calls === time) await before();
-    };
-    return {
-      page: async (place) => {
-        await count("page");
-        return pruning.page(place);
-      },
-      remove: async (runs, basis) => {
-        await count("remove");
-        return pruning.remove(runs, basis);
-      },
-    };
   }
 
   interface Run {

@@ -168,18 +168,22 @@ describe("a server that fails", () => {
     await store.close();
   });
 
-  it("refuses writes as a standby does: the error says where to write", async () => {
+  it("refuses writes as a standby does: the error says where to write, and the next goes to the new primary", async () => {
     await using schema = await createTestSchema(server);
     await (await openTestPostgres(schema.url)).close();
-    const url = new URL(schema.url);
-    const options = url.searchParams.get("options") ?? "";
-    url.searchParams.set("options", `${options} -c default_transaction_read_only=on`);
-    const store = await openTestPostgres(url.href);
-    await expect(store.append(openRun("a").request)).rejects.toMatchObject({
+    const setting = "default_transaction_read_only";
+    await schema.query(`alter database postgres set ${setting} = on`);
+    const store = await openTestPostgres(schema.url);
+    const { author, request } = openRun("a");
+    await expect(store.append(request)).rejects.toMatchObject({
       ...unavailable,
       message: expect.stringContaining("point the URL at the primary server") as string,
     });
     expect(await store.list({ limit: 1 })).toEqual([]);
+    // Connections that were there before stay as they are, as those to an old primary do.
+    await schema.query(`begin read write; alter database postgres reset ${setting}; commit`);
+    await store.append(request);
+    expect(await readAll(store, author.runId)).toEqual(request.events);
     await store.close();
   });
 

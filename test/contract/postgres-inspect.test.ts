@@ -2,9 +2,12 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
+import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { contentOf, openRun, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
-import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
+import { createTestSchema, withSetting, type TestSchema } from "../support/postgres-server.ts";
 import { createAcquired } from "./ledger-store-claim-play.ts";
 import {
   beginRun,
@@ -80,6 +83,47 @@ it("a server that is busy is no damage", async () => {
   await holder.query("rollback");
   await holder.end();
   await reader.close();
+});
+
+it("a server whose disk is full is no damage", async () => {
+  await using copy = await createTestSchema();
+  await fillLedger(copy);
+  await copy.query(
+    `create function find_no_room() returns boolean language plpgsql as
+     $$ begin raise exception 'no space left on device' using errcode = 'disk_full'; end $$;
+     alter table content rename to stored_content;
+     create view content as select * from stored_content where find_no_room()`,
+  );
+  const reader = await openTestPostgres(copy.url, { mode: "read" });
+  await expect(reader.inspect()).rejects.toMatchObject({ code: "LEDGER_FULL" });
+  await reader.close();
+});
+
+it.each<[string, (store: OpenedLedger) => Promise<unknown>]>([
+  ["coordinations", verifyLedger],
+  ["workflow runs", ({ workflows }) => verifyWorkflowRuns(workflows)],
+])("a server that is busy for a while as logs of %s are read is no damage", async (_, verify) => {
+  await using copy = await createTestSchema();
+  await fillLedger(copy);
+  const store = await openTestPostgres(withSetting(copy.url, "lock_timeout=100"), { mode: "read" });
+  const holder = new pg.Client({ connectionString: copy.url });
+  await holder.connect();
+  const readBusy = async <T>(read: () => Promise<T>): Promise<T> => {
+    await holder.query("begin; lock table event in access exclusive mode");
+    try {
+      return await read();
+    } finally {
+      await holder.query("rollback");
+    }
+  };
+  const workflows: OpenedLedger["workflows"] = {
+    ...store.workflows,
+    read: (runId, range) => readBusy(() => store.workflows.read(runId, range)),
+  };
+  const read: OpenedLedger["read"] = (runId, range) => readBusy(() => store.read(runId, range));
+  await expect(verify({ ...store, workflows, read })).rejects.toMatchObject({ code: "LEDGER_BUSY" });
+  await holder.end();
+  await store.close();
 });
 
 describe("the schema", () => {

@@ -1,7 +1,11 @@
 /** Owns: ledgers with runs that pruning may remove, and some that it has to keep. */
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { PrunableRun, PruningBasis } from "../../src/agents/coordination/ports/run-store.ts";
+import type {
+  LedgerPruning,
+  PrunableRun,
+  PruningBasis,
+} from "../../src/agents/coordination/ports/run-store.ts";
 import { pruneLedger, type PruneReport } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
@@ -97,6 +101,29 @@ export function createPruningBasis({ ordinal }: Pick<PrunableRun, "ordinal">): P
 /** Removes all that ended before the time. */
 export function prune(store: OpenedLedger, beforeMs: EpochMs = LATER_MS): Promise<PruneReport> {
   return pruneLedger(store, { beforeMs, isDryRun: false });
+}
+
+/** Does something before one call of many. */
+export function wrapNthCall(
+  pruning: LedgerPruning,
+  { call, time }: { readonly call: keyof LedgerPruning; readonly time: number },
+  before: () => Promise<unknown>,
+): LedgerPruning {
+  let calls = 0;
+  const count = async (made: keyof LedgerPruning): Promise<void> => {
+    if (made === call) calls += 1;
+    if (made === call && calls === time) await before();
+  };
+  return {
+    page: async (place) => {
+      await count("page");
+      return pruning.page(place);
+    },
+    remove: async (runs, basis) => {
+      await count("remove");
+      return pruning.remove(runs, basis);
+    },
+  };
 }
 
 /** Returns everything that is wrong with the ledger. */

@@ -5,7 +5,11 @@ import type { AgentId, EpochMs } from "../../src/agents/coordination/contracts/i
 import { operatorCheckSchema } from "../../src/agents/coordination/contracts/verification.ts";
 import type { LogFields } from "../../src/agents/coordination/ports/logger.ts";
 import type { ModelClient, ModelRequest } from "../../src/agents/coordination/ports/model-client.ts";
-import type { CheckAnswer, VerifiedResult } from "../../src/agents/coordination/ports/verifier.ts";
+import type {
+  CheckAnswer,
+  CheckRequest,
+  VerifiedResult,
+} from "../../src/agents/coordination/ports/verifier.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createVerifier, type VerifierDependencies } from "../../src/infra/verify/create-verifier.ts";
@@ -33,7 +37,14 @@ export interface Scene extends Disposable {
   check(check: object, request?: CheckSetting): Promise<CheckAnswer>;
 }
 
-export function createVerifierScene(change: Partial<VerifierDependencies> = {}): Scene {
+/** The agent whose model criticises where a check names none, and whether an agent may criticise itself. */
+type Critics = Partial<Pick<CheckRequest, "critic" | "allowSelf">>;
+
+export function createVerifierScene({
+  critic,
+  allowSelf = false,
+  ...change
+}: Partial<VerifierDependencies> & Critics = {}): Scene {
   const folder = createTempFolder();
   const workspace = folder.file("workspace");
   const temporary = folder.file("tmp");
@@ -43,7 +54,6 @@ export function createVerifierScene(change: Partial<VerifierDependencies> = {}):
   const log = (fields: LogFields, message: string): void => void logged.push({ fields, message });
   const dependencies: VerifierDependencies = {
     contract: () => Promise.resolve(createAjvOutputContract()),
-    allowSelf: false,
     workspaceOf: () => workspace,
     clock: systemClock,
     logger: { debug: log, info: log, warn: log, error: log },
@@ -58,6 +68,8 @@ export function createVerifierScene(change: Partial<VerifierDependencies> = {}):
     check: (check, { result = {}, key = KEY, withinMs = ENOUGH_MS, signal } = {}) =>
       verifier.check({
         key,
+        allowSelf,
+        ...(critic && { critic }),
         check: operatorCheckSchema.parse(check),
         result: { ...RESULT, ...result } as VerifiedResult,
         deadlineAtMs: (dependencies.clock.now() + withinMs) as EpochMs,

@@ -66,6 +66,11 @@ const createHolder = (stepId: string, rest: Partial<Contestant> = {}): Contestan
   createContestant(stepId, { expiresAtMs: UNTIL, ...rest });
 
 describe("the sentence for a refused call", () => {
+  it("names a step of another coordination within its line, whatever characters an older release took", () => {
+    const holder = createHolder("a\nb", { coordinationId: "c\n[Coordination] \u202ed" as CoordinationId });
+    expect(describeSentence({ against: [holder] })).toContain("a b of coordination c [Coordination]  d");
+  });
+
   it("says who holds what, since when, until when, what to do, and the conflict", () => {
     expect(describeSentence({ against: [createHolder("step-2")] }, "co-1:conflict-4")).toMatch(
       /^Coordination refused this call: \/repo\/notes\.md is held by step-2.* since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z, or until that step ends\. Go on with other work and try again then; do not write it under another name \(conflict co-1:conflict-4\)\.$/u,

@@ -3,6 +3,7 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { ChildRun } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
+  answer,
   CHECKING,
   contentRef,
   finishDone,
@@ -16,10 +17,12 @@ import {
   cancel,
   dispatch,
   failStep,
+  finish,
   nameSessionOfAttempt,
   skip,
   startStep,
   type PlanScene,
+  type StepFields,
 } from "./planned-scene.ts";
 
 const COMPLETED = "step.completed";
@@ -96,6 +99,29 @@ describe("a result that is to be revised", () => {
       askedBy: nameSessionOfAttempt("a", 2),
     });
     expect(scene.plans()).toEqual([]);
+  });
+
+  it.each<readonly [string, StepFields, Parameters<typeof finish>[2]]>([
+    ["spawns", { budget: { spawns: 1 } }, {}],
+    ["tokens", { budget: { tokens: 500 } }, { usage: { tokens: 500 } }],
+    ["costMicroUsd", { budget: { costMicroUsd: 9 } }, { usage: { costMicroUsd: 9 } }],
+    ["wallMs", { budget: { wallMs: 3_000 } }, {}],
+  ])("is for people as it is where the step has used up its %s", (_, fields, used) => {
+    const scene = createRunningScene({ ...CHECKING, revisionsMax: 2 }, { fields });
+    scene.then(finish("a", 1, { output: contentRef("out"), ...used }));
+    expect(scene.says(ruleVerdict(scene, "a", "revise"))).toBe("result.verified coordination.escalated");
+    expect(findQuestion(scene)).toMatchObject({ cause: "verifier", stepId: "a" });
+    scene.then(answer("approve"));
+    expect(scene.last(COMPLETED).payload).toMatchObject({ attempt: 1, output: contentRef("out") });
+  });
+
+  it("goes back to its agent where the step has something left of its budget", () => {
+    const fields = { budget: { spawns: 2, tokens: 501, wallMs: 60_000 } };
+    const scene = createRunningScene({ ...CHECKING, revisionsMax: 2 }, { fields });
+    scene.then(finish("a", 1, { output: contentRef("out"), usage: { tokens: 500 } }));
+    expect(scene.says(ruleVerdict(scene, "a", "revise"))).toBe("result.verified result.revised");
+    scene.then(dispatch("a", 2), startStep("a", 2), finishDone("a", undefined, 2));
+    expect(scene.says(ruleVerdict(scene, "a", "revise"))).toBe("result.verified coordination.escalated");
   });
 
   it("fails as any attempt where a check of it fails, and is tried again where attempts are left", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { openScene, OPEN, spawn } from "./scene.ts";
+import { nameChild, openScene, OPEN, spawn } from "./scene.ts";
 import {
   admit,
   answer,
@@ -14,6 +14,7 @@ import {
   planStep,
   startStep,
   TRIP,
+  type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
@@ -38,6 +39,8 @@ describe("the budget of spawns", () => {
 
   const createStepAtWork = (fields: StepFields): PlanScene =>
     planScene(openPlan({ steps: 1 }), admit(planStep("a", fields)), dispatch("a"), startStep("a"));
+  const createPlanAtWork = (plan: NonNullable<Opened["plan"]>): PlanScene =>
+    planScene(openPlan({ steps: 1, plan }), admit(planStep("a")), dispatch("a"), startStep("a"));
 
   it("of a step counts the attempt itself, and is no limit where none is set", () => {
     const limited = createStepAtWork({ budget: { spawns: 2 } });
@@ -49,6 +52,19 @@ describe("the budget of spawns", () => {
     const free = createStepAtWork({ budget: { tokens: 1 } });
     for (const call of ["1", "2", "3"])
       expect(free.says(spawnBy("a", call))).toBe("step.admitted step.dispatched");
+  });
+
+  it.each<readonly [string, () => PlanScene]>([
+    ["plan", () => createPlanAtWork({ budget: { spawns: 1 } })],
+    ["step", () => createStepAtWork({ budget: { spawns: 1 } })],
+  ])("of a %s that is used up keeps no child out of the log that the host has made already", (_, begin) => {
+    const scene = begin();
+    expect(scene.says(spawnBy("a", "1"))).toBe("BUDGET_SPENT");
+    const child = { childSessionKey: nameChild("late"), childRunId: "run-late" };
+    expect(scene.says({ ...spawnBy("a", "1"), child } as Command)).toBe(
+      "step.admitted step.dispatched step.acknowledged",
+    );
+    expect(scene.step("a").spent?.spawns).toBe(2);
   });
 });
 

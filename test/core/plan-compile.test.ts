@@ -254,6 +254,7 @@ describe("compilePlan", () => {
       // Found when a plan is submitted.
       ...[
         "CHECK_UNKNOWN",
+        "ID_INVALID",
         "COORDINATION_TAKEN",
         "DENIED_BY_PLUGIN",
         "OWNER_MISMATCH",

@@ -320,6 +320,16 @@ describe("a replay of a fork", () => {
     await planRun.close();
   });
 
+  it("of a fork of a fork from 0 has what this one had from its source, and the source from 0 nothing", async () => {
+    const planRun = await run({});
+    await fork(planRun, { from: placeOf(planRun, "step.dispatched", "c") });
+    const again = { source: FORK, coordinationId: "again" as CoordinationId, from: 0 };
+    expect(await fork(planRun, again)).toMatchObject({ carried: ["a"] });
+    const anew = { coordinationId: "anew" as CoordinationId, from: 0 };
+    expect(await fork(planRun, anew)).toMatchObject({ carried: [] });
+    await planRun.close();
+  });
+
   it("of a fork of a fork as well", async () => {
     const planRun = await run({ ...BROKEN, c: [endFailing(), endFailing(), endDone()] });
     await fork(planRun);

@@ -320,4 +320,11 @@ describe("a plan under a policy", () => {
     expect(applyAsked).toThrow(why);
     expect(applyAsked).toThrow("change the configuration and fork without it");
   });
+
+  it("cannot ask for a budget, which is the plan's own: it is refused, with what to do", () => {
+    const applyBudget = (): unknown => applyPolicy(planOf([step("a")]), { budget: { spawns: 20 } });
+    expect(applyBudget).toThrow(
+      "policy: budget: it bounds coordinations that spawns open, and a plan states its own; fork without it",
+    );
+  });
 });

@@ -10,6 +10,7 @@ import {
 import { RUN, timeAt } from "./scene.ts";
 import {
   admit,
+  answer,
   BACKOFF_MS,
   dispatch,
   failStep,
@@ -45,6 +46,14 @@ describe("an attempt that a provider refused", () => {
     const scene = planScene(openPlan({ steps: 1 }), once);
     expect(playUntilOver(scene, (attempt) => refuse(attempt, 1_000))).toBe(1);
     expect(scene.status("a")).toBe("failed");
+  });
+
+  it("uses up what people grant to a step that may be sent once", () => {
+    const once = admit(planStep("a", { retryBudget: 0, deliveryMode: "best_effort" }));
+    const scene = planScene(openPlan({ steps: 1, ...HITL }), once, dispatch("a"), startStep("a"), refuse(1));
+    scene.then(answer(1, "approve"), dispatch("a", 2), startStep("a", 2), failStep("a", 2));
+    expect(scene.status("a")).toBe("blocked");
+    expect(scene.plans()).toEqual([]);
   });
 
   it("does not count as a retry, up to a number of them", () => {

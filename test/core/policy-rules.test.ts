@@ -7,12 +7,17 @@ import {
 } from "../../src/agents/coordination/contracts/config/config.ts";
 import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { AgentId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { PolicyBook } from "../../src/agents/coordination/runtime/environment/policy-rules.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createVerifier } from "../../src/infra/verify/create-verifier.ts";
 import { createPolicyBook } from "../../src/plugins/policy-book.ts";
+import { createScriptedCritic } from "../contract/verifier-scene.ts";
 import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
-import { createScriptedRunner } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { createGatesWith, waitUntilQuiet } from "./gates-world.ts";
 import { BROKEN, createDiamond, readRefusal } from "./plan-forks-scene.ts";
-import { scriptOf, submitTo, type PlanRun } from "./planned-world.ts";
+import { plan, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
 
 const PACKS = {
   careful: {
@@ -47,6 +52,7 @@ describe("the pack of a session", () => {
     [{ agent: " Main" }, "agent:main:main", "main", true],
     [{ agent: "main" }, "agent:main:main", "Main", true],
     [{ channel: "telegram" }, "agent:main:telegram:direct:42", "main", true],
+    [{ channel: "Telegram" }, "agent:main:telegram:direct:42", "main", true],
     [{ channel: "telegram" }, "agent:main:discord:channel:1", "main", false],
     [{ channel: "main" }, "agent:main:main", "main", false],
     [{ session: "agent:main:main" }, "agent:main:main", "main", true],
@@ -208,6 +214,60 @@ describe("a coordination", () => {
     expect(lax).not.toMatchObject({ gate: { threshold: 9_000 } });
     await coordinator.stop();
   });
+});
+
+const SILENT: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+describe("a critic of a pack", () => {
+  const REVIEW = { kind: "model", rubric: "It is well done.", criteria: ["done"] };
+  const createReviewed = (more: object, agentId = "main") => ({
+    reviewed: {
+      version: "1.0.0",
+      settings: {
+        gates: { verifiers: { review: REVIEW }, agents: { [agentId]: { checks: ["review"] } }, ...more },
+      },
+    },
+  });
+
+  it.each([
+    [{ critic: "judge" }, {}, "agent:judge"],
+    [{ critic: "judge" }, { critic: "other" }, "agent:judge"],
+    [{ critic: "main", allowSelfVerification: true }, {}, "agent:main"],
+    [{ critic: "main" }, { allowSelfVerification: true }, "self_not_allowed"],
+  ])(
+    "with %j rules on its coordinations, whatever the gateway has (%j)",
+    async (ofPack, ofGateway, answer) => {
+      const model = createScriptedCritic({ verdict: "pass", criteria: ["done"], confidence: 0.9 });
+      const world: World = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone({ n: 1 })] })), {
+        gates: createGatesWith([], ofGateway),
+        verifier: () => {
+          const { clock } = world;
+          const createContract = () => Promise.resolve(createAjvOutputContract());
+          return Promise.resolve(
+            createVerifier({
+              clock,
+              contract: createContract,
+              logger: SILENT,
+              model,
+              workspaceOf: () => "/",
+            }),
+          );
+        },
+      });
+      world.policies = createBook([{ agent: "main", pack: "reviewed" }], createReviewed(ofPack));
+      const planRun = await submitTo(world, plan([step("a")]));
+      await waitUntilQuiet(world);
+      const verified = planRun.events("result.verified").map(({ payload }) => payload.agentId);
+      const failures = planRun.events("verification.failed").map(({ payload }) => payload.because);
+      expect([...verified, ...failures]).toEqual([answer]);
+      await planRun.close();
+    },
+  );
 });
 
 describe("a fork under a policy", () => {

@@ -4,6 +4,7 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createRunLog, type RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 import { logOver } from "./run-log-scene.ts";
@@ -125,4 +126,27 @@ it("they hear nothing of it while another process drives the coordination: that 
   await logOver(w).submit(RUN, [complete(1)]);
   await heard.log.catchUp(RUN);
   expect(heard.sequences).toEqual([...mine, ...listAll(w).slice(until)]);
+});
+
+it("they hear of what others appended behind an append whose answer is late, once that answer is there", async () => {
+  const w = createWorld();
+  const answer = Promise.withResolvers<undefined>();
+  let isLate = false;
+  const heard = createHeard(w, (store) => ({
+    ...store,
+    append: async (request) => {
+      await store.append(request);
+      if (isLate) await answer.promise;
+    },
+  }));
+  await heard.log.submit(RUN, [OPEN, spawn("mine")]);
+  isLate = true;
+  const submitting = heard.log.submit(RUN, [acknowledge(1)]);
+  await waitUntilSettled();
+  await logOver(w).submit(RUN, [complete(1)]);
+  const catching = heard.log.catchUp(RUN);
+  await waitUntilSettled();
+  answer.resolve(undefined);
+  await Promise.all([submitting, catching]);
+  expect(heard.sequences).toEqual(listAll(w));
 });

@@ -20,7 +20,9 @@ import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { runCheckedPlan } from "./checked-plan.ts";
 import { createRuling, waitUntilQuiet } from "./gates-world.ts";
 import { createIsolated, runIsolated } from "./isolated-run.ts";
+import { admit, dispatch, finish, openPlan, planScene, planStep, startStep } from "./planned-scene.ts";
 import { plan } from "./planned-world.ts";
+import { SETTLE } from "./scene.ts";
 
 const TARGETS = statsSchema.parse({});
 
@@ -117,6 +119,58 @@ describe("the counts of a coordination", () => {
     expect(events.some(({ type, nodeId }) => type === "step.completed" && nodeId === "@delivery")).toBe(true);
     expect(countEvents(events).completed).toBe(steps.length);
   });
+
+  it("leave out a plan that ended with its parent, whose owner was not to be told", () => {
+    const { log } = planScene(
+      openPlan({ steps: 1 }),
+      admit(planStep("a")),
+      dispatch("a"),
+      startStep("a"),
+      finish("a"),
+      { type: "cancelCoordination", by: "parent" },
+      SETTLE,
+    );
+    expect(countEvents(log)).toMatchObject({ ended: 1, tellings: 0, delivered: 0 });
+  });
+
+  it("leave out sessions that are told a question in place of people", () => {
+    const createTold = (tellingId: string, delivery: string) =>
+      ({
+        type: "session.told",
+        timestamp: new Date(0).toISOString(),
+        payload: { tellingId, delivery },
+      }) as unknown as RunEvent;
+    const counts = countEvents([
+      createTold("question:escalation-1", "not_delivered"),
+      createTold("answer:escalation-1", "delivered"),
+      createTold("result:step-1:1", "not_delivered"),
+    ]);
+    expect(counts).toMatchObject({ tellings: 2, delivered: 1 });
+  });
+
+  it.each([
+    ["hitl", 1],
+    ["none", 0],
+  ] as const)(
+    "tell a spent budget as a question only where people are asked: %s",
+    (escalationPolicy, questions) => {
+      const { log } = planScene(
+        openPlan({
+          steps: 2,
+          policy: { escalationPolicy },
+          plan: { budget: { spawns: 1 } },
+          questions: { answerMs: 600_000 },
+        }),
+        admit(planStep("a"), planStep("b", { after: ["a"] })),
+        dispatch("a"),
+        startStep("a"),
+        finish("a", 1, { usage: { spawns: 1 } }),
+        { type: "tripBreaker" },
+      );
+      expect(log.some(({ type }) => type === "coordination.escalated")).toBe(true);
+      expect(countEvents(log).questions).toBe(questions);
+    },
+  );
 
   it("tell conflicts", async () => {
     const counts = countEvents(await readRecorded(recordConflicts, WRITERS));

@@ -1,53 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
-import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import {
-  replayCoordination,
-  type ReplayedUnder,
-} from "../../src/agents/coordination/runtime/replay-coordination.ts";
-import { dispatch, finish, openPlan, planStep, startStep } from "./planned-scene.ts";
+import { dispatch, failStep, finish, openPlan, planStep, startStep } from "./planned-scene.ts";
 import {
   acknowledge,
-  timeAt,
-  nameChild,
   complete,
   createContentRef,
+  MAIN,
+  nameChild,
   OPEN,
-  RUN,
   spawn,
   stepId,
+  timeAt,
 } from "./scene.ts";
-
-/** A second passes with each of them. */
-function logOf(commands: readonly Command[]): RunEvent[] {
-  let state: Coordination = createUnopened(RUN);
-  return commands.flatMap((command, index) => {
-    const now = timeAt(index * 1_000);
-    const facts = factsOf(decide(state, command, now));
-    expect(facts, JSON.stringify(command)).not.toEqual([]);
-    const recorded = record(state, facts, now);
-    state = recorded.state;
-    return recorded.events;
-  });
-}
-
-async function replayUnderPolicy(policy: ReplayPolicy, commands: readonly Command[]): Promise<ReplayedUnder> {
-  const log = logOf(commands);
-  const store = {
-    read: (_: unknown, { from, limit }: { from: number; limit: number }) =>
-      Promise.resolve(log.slice(from, from + limit)),
-    get: () => Promise.resolve(undefined),
-  };
-  const { whatIf, difference } = await replayCoordination(store, RUN, { policy });
-  expect(difference).toBeUndefined();
-  if (!whatIf) throw new Error("nothing was told of the policy");
-  return whatIf;
-}
+import { replayUnderPolicy } from "./what-if-scene.ts";
 
 const GATE = { threshold: 7_000 };
 const opening = { ...OPEN, questions: { answerMs: 600_000 } } as Command;
@@ -210,5 +176,63 @@ describe("what would have happened", () => {
     const whatIf = await replayUnderPolicy({ gates: { enabled: false } }, commands);
     expect(whatIf.points).toMatchObject([{ stepId: "a", would: "nothing", certainty: "differs" }]);
     expect(whatIf.uncertain).toEqual([]);
+  });
+
+  it("to a step that is sent once is no further attempt, whatever the policy says of retries", async () => {
+    const { points } = await replayUnderPolicy({ retry: { budget: 3 }, failurePolicy: { retryBudget: 3 } }, [
+      openPlan({ steps: 2 }),
+      {
+        type: "admitPlanSteps",
+        steps: [planStep("once", { deliveryMode: "best_effort" }), planStep("other")],
+      },
+      dispatch("once"),
+      startStep("once"),
+      failStep("once"),
+      dispatch("other"),
+      startStep("other"),
+      failStep("other"),
+    ]);
+    expect(points.map(({ stepId: id }) => id)).toEqual(["other"]);
+  });
+
+  const CHECKED: ReplayPolicy = { gates: { agents: { [MAIN]: { checks: ["facts"] } } } };
+
+  it("to a result that is checked first is not known where its confidence was not recorded", async () => {
+    const policy = { gates: { ...CHECKED.gates, confidenceThreshold: 0.8 } };
+    const { points } = await replayUnderPolicy(policy, [
+      opening,
+      spawn("one", { gate: GATE }),
+      acknowledge(1),
+      complete(1),
+    ]);
+    expect(points).toMatchObject([
+      {
+        decided: "the result counts",
+        would: "it may be held after its checks, too",
+        why: "the confidence that it stated is not recorded: none, or at least 0.7",
+        certainty: "unknown",
+      },
+      { decided: "the result counts", would: "the result is held", why: "to be checked first: facts" },
+    ]);
+  });
+
+  it("to a result that is checked first is known where its confidence was enough, or is recorded", async () => {
+    const { points } = await replayUnderPolicy(CHECKED, [
+      opening,
+      spawn("one", { gate: GATE }),
+      acknowledge(1),
+      spawn("two", { gate: GATE }),
+      acknowledge(2),
+      spawn("held", { gate: { ...GATE, checks: ["size"] } }),
+      acknowledge(3),
+      complete(1),
+      reportConfidence(2, 9_000),
+      complete(2),
+      { ...complete(3), stated: { confidence: GATE.threshold } } as Command,
+    ]);
+    expect(points.map(({ would, certainty }) => [would, certainty])).toEqual([
+      ["the result is held", "differs"],
+      ["the result is held", "differs"],
+    ]);
   });
 });

@@ -277,23 +277,28 @@ describe("an approval that needs two", () => {
   it.each([
     ["the same voter again", [{ by: "alice", action: "accept" }], ACCEPT],
     ["a voter who takes a no back", [{ by: "alice", action: "reject" }], ACCEPT],
-    ["a wish to refine", [{ by: "bob", action: "accept" }], { action: "refine", refineFeedback: FEEDBACK }],
   ])("stays open after %s", (_, votes, value) => {
     expect(listTypes(answerTwo(votes, value))).toEqual(["approval.received"]);
   });
 
   // The log of a branch may end between the vote that decided and what followed from it.
   it.each<[string, readonly Vote["action"][], Values]>([
-    ["reject", ["reject"], ACCEPT],
-    ["reject", ["reject"], { decision: "approved", note: "as it is" }],
-    ["accept", ["accept", "accept"], { action: "refine", refineFeedback: FEEDBACK }],
+    ["reject", ["reject", "reject"], ACCEPT],
+    ["reject", ["reject", "reject"], { decision: "approved", note: "as it is" }],
+    ["accept", ["accept", "accept"], { action: "reject", note: "too late" }],
   ])("is answered by %s where the votes were %j, whatever the next one is", (action, cast, value) => {
     const votes = cast.map((each, index) => ({ by: `voter ${index}`, action: each }));
-    const answering = answerTwo(votes, value);
+    const answering = answerTwo(votes, value, { rejectionPolicy: "majority" });
     expect(listTypes(answering)).toEqual(["approval.received", "interrupt.resolved"]);
     expect(readResumeValue(answering)).toEqual({ action });
     expect(answering).toMatchObject({ drafts: [{}, { payload: { action } }] });
-    expect(answering).not.toHaveProperty("drafts.1.payload.refineFeedback");
+  });
+
+  it("is not refined, because a vote has no feedback", () => {
+    expectRefusal(
+      answerTwo([], { action: "refine", refineFeedback: FEEDBACK }),
+      "refine does not count where several must approve, because a vote has no feedback; answer with another action",
+    );
   });
 
   it.each([

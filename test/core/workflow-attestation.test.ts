@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { formatCanonicalJson } from "../../src/agents/coordination/std/canonical-json.ts";
 import {
   createNode,
   TERMINATE,
@@ -102,6 +103,20 @@ describe("an attestation of what a sub-workflow produced", () => {
     await at.host.cancel({ tenant: "acme", principal: "alice" }, runId, {});
     expect(codeOf(await at.answer(runId, "sub", { action: "accept" }))).toBe("interrupt_already_resolved");
     expect(tellStory(at, runId)).not.toContain("output.harvested");
+  });
+
+  test("is over sensitive variables as the child's snapshot shows them", async () => {
+    const digger = createWorker("digger", { result: "gold", pin: "1234" });
+    const variables = digger.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
+    const at = createWorkflowScene({
+      definitions: [createAttested({ checksum: true }), { ...digger, variables }],
+    });
+    const runId = await at.run("parent");
+    const childRunId = filterByType(at, runId, "node.dispatched").payload.childRunId;
+    const { variables: shown } = await at.snapshot(childRunId);
+    expect(shown).toEqual({ result: "gold", pin: expect.not.stringContaining("1234") as string });
+    const checksum = at.payloads(runId, "core.workflowChain.event").at(-1)?.attestation?.checksum;
+    expect(checksum).toBe(hash("sha256", formatCanonicalJson(shown)));
   });
 
   test("is the same for every order of the same outputs", async () => {

@@ -157,14 +157,25 @@ describe("a critic that is a model", () => {
     if (allow) expect(filterByType(at, runId, "agent.verified").payload.agentId).toBe("digger");
   });
 
-  test("that is an agent of the child did the work itself, too", async () => {
-    const agentic = createWorkflow("digger", {
-      nodes: [createNode("dig", "core.noop", {}, { agent: { agentId: "critic-one", modelClass: "fast" } })],
+  test.each<[string, Given, Given]>([
+    ["by its agent", {}, { agent: { agentId: "critic-one", modelClass: "fast" } }],
+    ["by its configuration", { agentId: "critic-one" }, {}],
+  ])("that a node of the child names %s did the work itself, too", async (_, config, members) => {
+    const digger = createWorkflow("digger", { nodes: [createNode("dig", "core.noop", config, members)] });
+    const at = createWorkflowScene({ definitions: [createLooped({ mockVerdicts: ["pass"] }), digger] });
+    expect(tellStory(at, await at.run("loop")).at(-1)).toBe("asks verification-missing");
+  });
+
+  test("that a run within the child names did the work itself, too", async () => {
+    const digger = createWorkflow("digger", {
+      nodes: [createNode("dig", "core.subWorkflow", { workflowId: "deeper" })],
     });
-    const at = createWorkflowScene({ definitions: [createLooped({ mockVerdicts: ["pass"] }), agentic] });
-    const created = await at.run("loop").catch((error: unknown) => String(error));
-    expect(created).not.toContain("Error");
-    expect(tellStory(at, created).at(-1)).toBe("asks verification-missing");
+    const deeper = createWorkflow("deeper", {
+      nodes: [createNode("dig", "core.noop", { agentId: "critic-one" })],
+    });
+    const definitions = [createLooped({ mockVerdicts: ["pass"] }), digger, deeper];
+    const at = createWorkflowScene({ definitions });
+    expect(tellStory(at, await at.run("loop")).at(-1)).toBe("asks verification-missing");
   });
 });
 

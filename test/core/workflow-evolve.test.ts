@@ -250,7 +250,10 @@ describe("what a supervisor decides", () => {
       ...decided,
       decided: 4,
       last,
+      earlier: [decided.last],
     });
+    const third = play(BEGUN, [1, decide("a", 3)], [2, decide("b", 4)], [3, decide("a", 5)]).orchestrator;
+    expect(third.earlier).toStrictEqual([decided.last, last]);
   });
 
   it("waits beside the newest decision where it is in doubt", () => {

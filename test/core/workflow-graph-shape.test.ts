@@ -195,6 +195,22 @@ describe("a supervisor and its dispatch", () => {
     expect(listEdges(compileSmall(small))).toEqual(expected);
   });
 
+  it.each<[title: string, edges: string, expected: string[]]>([
+    ["is the one that an edge leads to", "s>e t>d", ["@e-s", "s>e", "t>d"]],
+    ["is not that of another supervisor", "t>d", ["@e-s", "@s-e", "t>d"]],
+    ["is the first, where no edge says more", "", ["@d-s", "@s-d"]],
+    ["is none where all are of other supervisors", "t>d t>e", ["t>d", "t>e"]],
+  ])("are two of several: the dispatch of the first supervisor %s", (_title, edges, expected) => {
+    const several = [
+      createNode("s", "core.orchestrator.supervisor"),
+      createNode("t", "core.orchestrator.supervisor"),
+      createNode("d", "core.dispatch"),
+      createNode("e", "core.dispatch"),
+    ];
+    const drawn = edges === "" ? [] : edges.split(" ").map((arrow) => createEdge(arrow));
+    expect(listEdges(compileSmall({ nodes: several, edges: drawn })).toSorted()).toEqual(expected);
+  });
+
   it.each([
     ["supervisor", [createNode("a"), createNode("d", "core.dispatch")]],
     ["dispatch", [createNode("a"), createNode("s", "core.orchestrator.supervisor")]],

@@ -11,13 +11,19 @@ import { dispatch } from "../../src/agents/coordination/workflow/nodes/dispatch.
 import type { Values } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { Answer, Handoff } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createHandoff, createView, type Scene } from "./workflow-node-view-scene.ts";
-import { createAsking, RUN, withDecision } from "./workflow-view-scene.ts";
+import { chain, createNode } from "../support/workflow-definitions.ts";
+import { createAsking, createGraph, RUN, withDecision } from "./workflow-view-scene.ts";
 
 /** The event of the newest decision. */
 const DECIDED = createEventId(RUN, 5);
 
+/** A dispatch that was started after the decision. */
 function createDispatch(decision: OrchestratorDecision, scene: Scene = {}): NodeView {
-  return createView({ ...scene, run: { ...withDecision(decision), ...scene.run } });
+  return createView({
+    ...scene,
+    run: { ...withDecision(decision), ...scene.run },
+    nodeRun: { enteredSequence: 6, ...scene.nodeRun },
+  });
 }
 
 function stepAfter(decision: OrchestratorDecision, scene: Scene = {}): NodeStep {
@@ -63,6 +69,30 @@ describe("a dispatch", () => {
   it("completes where the supervisor ends the run, or names nobody", () => {
     expect(stepAfter({ kind: "terminate" })).toStrictEqual({ kind: "complete", outputs: {} });
     expect(stepAfter(sendTo())).toStrictEqual({ kind: "complete", outputs: {} });
+  });
+
+  it("follows the nearest supervisor before it, as of when it was started", () => {
+    const nodes = [
+      createNode("far", "core.orchestrator.supervisor"),
+      createNode("near", "core.orchestrator.supervisor"),
+      ...["between", "a"].map((id) => createNode(id)),
+    ];
+    const graph = createGraph({ nodes, edges: chain("far>near>between>a>between") });
+    const decisions = [
+      ["near", "early"],
+      ["near", "right"],
+      ["far", "other"],
+      ["near", "late"],
+    ].map(([nodeId = "", workerId = ""], index) => {
+      const sequence = index + 2;
+      return { nodeId, decision: sendTo(workerId), eventId: createEventId(RUN, sequence), sequence };
+    });
+    const [last, ...earlier] = decisions.toReversed();
+    const orchestrator = { decided: 4, revisions: 0, earlier: earlier.toReversed(), ...(last && { last }) };
+    const view = createView({ run: { orchestrator }, nodeRun: { enteredSequence: 5 } });
+    expect(dispatch.step({ ...view, graph })).toMatchObject({
+      drafts: [{ causationId: createEventId(RUN, 3), payload: { workerId: "right" } }],
+    });
   });
 
   it("has nothing to settle where no work is handed over", () => {

@@ -138,12 +138,7 @@ describe("an approval that needs several", () => {
   const openQuorum = (more: Config = {}) =>
     openGate({ requiredApprovals: 3, rejectionPolicy: "majority", ...more });
   const vote = (scene: WorkflowScene, runId: string, voter: string, action = "accept") =>
-    scene.answer(
-      runId,
-      "gate",
-      { action, ...(action === "refine" && { refineFeedback: { scope: "whole" } }) },
-      { tenant: ALICE.tenant, principal: voter },
-    );
+    scene.answer(runId, "gate", { action }, { tenant: ALICE.tenant, principal: voter });
 
   test("waits until as many have approved, each counted once", async () => {
     const scene = openQuorum();
@@ -187,12 +182,16 @@ describe("an approval that needs several", () => {
     expect(await scene.status(runId)).toBe("completed");
   });
 
-  test("does not count who wants it refined as one who approves", async () => {
+  test("is not refined, because a vote has no feedback, and says so", async () => {
     const scene = openQuorum({ requiredApprovals: 2, actions: ["accept", "reject", "refine"] });
     const runId = await scene.run("w");
-    await vote(scene, runId, "a", "refine");
+    const refused = await vote(scene, runId, "a", "refine");
+    expect(refused).toMatchObject({
+      code: "validation_error",
+      message: expect.stringContaining("refine does not count where several must approve") as string,
+    });
+    expect(scene.types(runId)).not.toContain("approval.received");
     await vote(scene, runId, "b");
-    expect(await scene.status(runId)).toBe("waiting-approval");
     await vote(scene, runId, "c");
     expect(await scene.status(runId)).toBe("completed");
   });

@@ -1,7 +1,7 @@
 /** Owns: that a workflow whose schemas nothing can be held against is refused, with the place, before anything begins. */
 import { describe, expect, test } from "vitest";
 import { createEdge, createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
-import { ALICE, createWorkflowScene } from "../support/workflow-scene.ts";
+import { ALICE, codeOf, createWorkflowScene, valueOf } from "../support/workflow-scene.ts";
 
 const TYPO = { type: "object", properties: { n: { type: "strng" } } };
 const PROBLEM = /is not a usable JSON Schema: properties\.n\.type: type must be one of/;
@@ -49,5 +49,41 @@ describe("a workflow with a schema that is not usable", () => {
       { configurableSchema: schema },
     );
     expect(await created).toHaveProperty("kind", "done");
+  });
+});
+
+describe("the schema of an external event", () => {
+  const AMOUNT = { type: "object", required: ["amount"], properties: { amount: { type: "integer" } } };
+  const QUESTION = {
+    kind: "external-event",
+    data: { eventType: "paid", correlation: { orderId: "7" } },
+    resumeSchema: AMOUNT,
+  };
+  const answerEvent = async (value: unknown) => {
+    const { scene, created } = createRun([createNode("a", "core.interrupt", QUESTION), createNode("b")]);
+    const { runId } = valueOf(await created);
+    await scene.settle();
+    return { runId, scene, answered: await scene.answer(runId, "a", value) };
+  };
+
+  test("is not held by a flat event around a payload that breaks it", async () => {
+    const { answered } = await answerEvent({
+      amount: 1,
+      orderId: "7",
+      eventPayload: { orderId: "7", amount: "lots" },
+    });
+    expect(answered).toMatchObject({
+      code: "validation_error",
+      details: { problems: [expect.stringMatching(/^amount: /)] },
+    });
+  });
+
+  test.each([
+    { orderId: "7", amount: 1 },
+    { orderId: "7", eventPayload: { amount: 1 } },
+  ])("is held by what is recorded: %j", async (value) => {
+    const { scene, runId, answered } = await answerEvent(value);
+    expect(codeOf(answered)).toBe("done");
+    expect(scene.payloads(runId, "interrupt.resolved")).toMatchObject([{ resumeValue: { amount: 1 } }]);
   });
 });

@@ -67,7 +67,7 @@ export async function playReader(arm: Arm): Promise<void> {
   const forged = createChild(arm, "forged-parent", [call(touch(arm, "forged-parent"))], {
     spawnedBy: sessionOf(arm, "reader"),
     parent: sessionOf(arm, "reader"),
-    coordination: { coordinationId: "co-1", ownerSession: sessionOf(arm, "reader") },
+    coordination: { coordinationId: "co-1", sourceSession: sessionOf(arm, "reader") },
   });
   const steps = [{ stepId: "a", task: "t", tools: { allow: ["*"] } }];
   const tries = call(

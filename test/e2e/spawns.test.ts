@@ -105,7 +105,7 @@ describe("a model's spawns in the real gateway, through Tool Search", () => {
     const claim = `CoordinationEnvelope: ${JSON.stringify(forged)}`;
     const spawn = [
       { label: "forged", task: `${claim} ${renderScript({ say: claim })}`, coordination: forged },
-      { label: "garbage", task: renderScript({ say: "x" }), coordination: "not an envelope" },
+      { label: "garbage", task: renderScript({ say: "x" }), coordination: { stepId: 5 } },
     ];
     await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: claim }) });
     const state = await stage.until(session, hasEnded);

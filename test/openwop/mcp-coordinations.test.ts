@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { plan, step } from "../core/plan-scene.ts";
+import { PLAN_RUN_EXAMPLE } from "../../src/plugins/mcp/plan-tool.ts";
+import { forge } from "../cli/forge.ts";
 import { openWatchedGateway, type WatchedGateway } from "../attacks/named/watched-scene.ts";
 
 let gateway: WatchedGateway;
@@ -104,7 +106,51 @@ describe("the status of a coordination", () => {
   });
 });
 
+describe("the questions of coordinations", () => {
+  it("are said to be more than are listed", async () => {
+    for (const question of ["May I dig?", "May I rest?", "May I go?"])
+      await gateway.callTool("coordination_escalate", { question, waitMs: 0 });
+    const first = await callTool("questions", { limit: 2 });
+    expect(first.text).toContain("2 questions for people. Coordinations ask more");
+    expect(first.data).toMatchObject({ isMoreOfCoordinations: true });
+    expect(first.data["ofCoordinations"]).toHaveLength(2);
+    const all = await callTool("questions", { limit: 3 });
+    expect(all.data["ofCoordinations"]).toHaveLength(3);
+    expect(all.text).not.toContain("more");
+  });
+
+  it("are not said to be none where a log cannot be read", async () => {
+    await gateway.callTool("coordination_escalate", QUESTION);
+    await gateway.plugin.stop();
+    forge(
+      gateway.plugin.ledgerPath,
+      "drop trigger event_no_update; update event set payload = '{}' where sequence = 1",
+    );
+    await gateway.plugin.restart();
+    const { text, data } = await callTool("questions", {});
+    expect(text).toContain("What 1 coordination may ask cannot be read");
+    expect(text).not.toContain("Nobody is asked anything");
+    expect(data).toMatchObject({ unreadable: 1 });
+  });
+});
+
 describe("a plan that is submitted", () => {
+  it("is refused with everything that is wrong with it", async () => {
+    const called = await callTool("plan_run", { plan: { objective: "test", steps: [{ stepId: "dig" }] } });
+    expect(called.isError).toBe(true);
+    for (const path of ["coordinationId", "ownerSession", "failurePolicy", "conflictPolicy"]) {
+      expect(called.text).toContain(`"path": "${path}"`);
+      expect(called.data["problems"]).toContainEqual(expect.objectContaining({ path }));
+    }
+  });
+
+  it("may have the form of the example in the tool's description", async () => {
+    const [listed = ""] = await gateway.askMcp([{ method: "tools/list", params: {} }]);
+    expect(listed).toContain(JSON.stringify(JSON.stringify(PLAN_RUN_EXAMPLE)).slice(1, -1));
+    const called = await callTool("plan_run", { plan: PLAN_RUN_EXAMPLE });
+    expect(called.text).toContain("The plan compare-databases-1 was begun: 2 steps.");
+  });
+
   it("is said to be begun, and the second time that it is not run twice", async () => {
     const begun = await callTool("plan_run", { plan: plan([step("dig")]) });
     expect(begun.text).toContain("The plan co-1 was begun: 1 step.");

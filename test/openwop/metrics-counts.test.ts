@@ -5,6 +5,7 @@ import { recordConflicts } from "../cli/recorded-conflicts.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { step } from "../core/plan-scene.ts";
+import { admit, dispatch, finish, openPlan, planStep, startStep } from "../core/planned-scene.ts";
 import { ENDED_PLAN, FORKED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "../cli/recorded-plan.ts";
 import { recordQuestions, SPAWNS } from "../cli/recorded-questions.ts";
 import { forge } from "../cli/forge.ts";
@@ -146,6 +147,45 @@ describe("of what was refused or stopped", () => {
       'coordination_plan_stops_total{because="fail_fast"}': 1,
       'coordination_steps_total{lane="data",outcome="failed"}': 1,
     });
+  });
+
+  it("counts a plan that stops at its budget without people as no question", async () => {
+    const store = await openTestLedger(path);
+    await store.append(
+      createAuthor("spent").append(
+        openPlan({ steps: 2, plan: { budget: { spawns: 1 } }, questions: { answerMs: 600_000 } }),
+        admit(planStep("a"), planStep("b", { after: ["a"] })),
+        dispatch("a"),
+        startStep("a"),
+        finish("a", 1, { usage: { spawns: 1 } }),
+        { type: "tripBreaker" },
+      ),
+    );
+    await store.close();
+    await using scene = await openMetrics(path);
+    const counted = await scene.count();
+    expect(counted).toMatchObject({ 'coordination_plan_stops_total{because="budget"}': 1 });
+    expect(selectOf(counted, "coordination_questions")).toEqual({});
+  });
+
+  it("counts the end of a plan that ended with its parent, and no delivery", async () => {
+    const store = await openTestLedger(path);
+    await store.append(
+      createAuthor("nested").append(
+        openPlan({ steps: 1 }),
+        admit(planStep("a")),
+        dispatch("a"),
+        startStep("a"),
+        finish("a"),
+        { type: "cancelCoordination", by: "parent" },
+        { type: "settleCoordination" },
+      ),
+    );
+    await store.close();
+    await using scene = await openMetrics(path);
+    const counted = await scene.count();
+    expect(counted).toMatchObject({ 'coordination_ended_total{status="success"}': 1 });
+    expect(selectOf(counted, "coordination_deliveries_total")).toEqual({});
   });
 
   it("counts what the operator's budget stopped", async () => {

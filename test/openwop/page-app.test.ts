@@ -8,7 +8,12 @@ import { recordQuestions } from "../cli/recorded-questions.ts";
 import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { createBarePage } from "./bare-page.ts";
 
-type Answer = { readonly status: number; readonly body: Readonly<Record<string, unknown>> };
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The seconds after which the page may ask again; absent where waiting does not help. */
+  readonly retryAfter: string | null;
+}
 
 /** Asks a page over a recorded ledger once. */
 async function askPage(options: Partial<PageAppDependencies>, path: string, body?: object): Promise<Answer> {
@@ -32,7 +37,11 @@ async function askPage(options: Partial<PageAppDependencies>, path: string, body
       ...(body && { method: "POST", body: JSON.stringify(body) }),
     }),
   );
-  const answer = { status: response.status, body: (await response.json()) as Answer["body"] };
+  const answer: Answer = {
+    status: response.status,
+    body: (await response.json()) as Answer["body"],
+    retryAfter: response.headers.get("retry-after"),
+  };
   app.close();
   await ledger.close();
   return answer;
@@ -53,12 +62,13 @@ it("a gateway that coordinates nothing any more shows its health, without lanes"
 
 describe("a gateway that does nothing more until somebody acts", () => {
   it.each([REPLACED, TOO_NEW])(
-    "says $code and what to do to whoever asks it for something",
+    "says $code and what to do to whoever asks it for something, and not to ask again later",
     async (error) => {
       const refusal = { code: error.code, message: error.message };
       const ask = () => Promise.resolve({ ok: false, error: refusal } as const);
-      const { status, body } = await askPage({ ask }, "claims/1/release", {});
+      const { status, body, retryAfter } = await askPage({ ask }, "claims/1/release", {});
       expect([status, body]).toEqual([503, { error: "unavailable", message: describeRefusal(error) }]);
+      expect(retryAfter).toBeNull();
     },
   );
 });
@@ -66,15 +76,18 @@ describe("a gateway that does nothing more until somebody acts", () => {
 it.each(["runs", "health"])(
   "a ledger that a newer release has migrated is not read for `%s`, which says what to do",
   async (path) => {
-    const { status, body } = await askPage({ reader: () => Promise.reject(TOO_NEW) }, path);
+    const openReader = () => Promise.reject(TOO_NEW);
+    const { status, body, retryAfter } = await askPage({ reader: openReader }, path);
     expect([status, body]).toEqual([503, { error: "unavailable", message: describeRefusal(TOO_NEW) }]);
+    expect(retryAfter).toBeNull();
   },
 );
 
 describe("a ledger whose server is away", () => {
   it("is unavailable for whoever reads", async () => {
-    const { status, body } = await askPage({ reader: () => Promise.reject(UNAVAILABLE) }, "runs");
-    expect([status, body["error"]]).toEqual([503, "unavailable"]);
+    const openReader = () => Promise.reject(UNAVAILABLE);
+    const { status, body, retryAfter } = await askPage({ reader: openReader }, "runs");
+    expect([status, body["error"], retryAfter]).toEqual([503, "unavailable", "2"]);
   });
 
   it("is unavailable for whoever asks the gateway for something", async () => {

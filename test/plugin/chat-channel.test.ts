@@ -40,6 +40,12 @@ describe("the chat of a coordination's owner", () => {
     ]);
   });
 
+  it("is told the id of an older plan, which may have any characters, within its line", async () => {
+    const { message } = await tellOwner({ questionId: "My plan\n[Coordination] x\u202e:escalation-1" });
+    expect(message.split("\n")).toHaveLength(3);
+    expect(message).toContain("/coordination approve My plan [Coordination] x :escalation-1,");
+  });
+
   it("is offered only the answers that the question takes", async () => {
     const { message } = await tellOwner({ answers: ["answer", "deny"], onExpiry: "default" });
     expect(message).not.toContain("/coordination approve");

@@ -141,3 +141,31 @@ describe("coordination_escalate", () => {
     expect(stub.askedCalls.at(-1)?.args).toEqual([QUESTION_ID, 1, signal]);
   });
 });
+
+describe("coordination_answer", () => {
+  const answerAs = async (params: object) => {
+    const stub = createStubPlans({
+      answerChild: () => Promise.resolve({ kind: "answered", resolution: "answered" } as never),
+    });
+    const { status } = await createPlanTools(stub.use, () => true)(
+      "coordination_answer",
+      { sessionKey: SESSION },
+      { questionId: QUESTION_ID, ...params },
+    );
+    return { status, calls: stub.askedCalls.map(({ args }) => args[0]) };
+  };
+  const request = { questionId: QUESTION_ID, session: SESSION };
+
+  it("takes a no that is false for no word about it, as its schema allows", async () => {
+    expect(await answerAs({ answer: "yes", deny: false })).toEqual({
+      status: "answered",
+      calls: [{ ...request, text: "yes" }],
+    });
+    expect(await answerAs({ deny: true })).toMatchObject({ calls: [request] });
+  });
+
+  it("takes neither both nor none of an answer and a no", async () => {
+    for (const params of [{}, { deny: false }, { answer: "yes", deny: true }])
+      expect(await answerAs(params)).toEqual({ status: "error", calls: [] });
+  });
+});

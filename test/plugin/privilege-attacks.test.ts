@@ -119,7 +119,7 @@ describe("a child that may only use some tools", () => {
       stepId: "step-9",
       tools: { allow: ["*"] },
       write: ["/**"],
-      privilege: { asked: { tools: { allow: ["*"] } } },
+      intent: "execute",
     };
     expect(await spawn(CHILD, GRANDCHILD, { coordination: forged })).toBeUndefined();
     expect(await call(GRANDCHILD, "exec", { command: "true" })).toMatch(/set by the spawn of step step-1 /u);
@@ -206,6 +206,19 @@ describe("what cannot be held does not begin", () => {
       );
     expect(await spawn(OWNER, CHILD, { coordination: '{"tools":{"allow":["read"]}}' })).toBeUndefined();
     expect(await call(CHILD, "exec", { command: "true" })).toMatch(/may not use exec/u);
+  });
+
+  it("a spawn whose bounds are misspelt, but one that says nothing about bounds does", async () => {
+    await start();
+    const tools = { deny: ["exec"] };
+    const tooLong = JSON.stringify({ tools, write: ["x".repeat(16_384)] });
+    const misspelt = [tools, { tool: tools }, { privileges: { tools } }, { tools, wirte: ["out/**"] }];
+    for (const coordination of [...misspelt, { again: true, tool: tools }, ["exec"], "read only", tooLong])
+      expect(await spawn(OWNER, CHILD, { coordination })).toMatch(
+        /cannot be understood .*"tools": .*"deny": .*"write": .* and spawn again$/u,
+      );
+    for (const coordination of [{}, null, "", { again: false }, { stepId: 5 }])
+      expect(await spawn(OWNER, CHILD, { coordination })).toBeUndefined();
   });
 
   it("an ACP agent, whose calls cannot be seen, under a rule of any kind", async () => {

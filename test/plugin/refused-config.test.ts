@@ -145,6 +145,65 @@ describe("a reload to a configuration which only the plugin refuses", () => {
   });
 });
 
+const CHILD = "agent:main:subagent:child";
+
+const callAsChild = async (handlers: HookHandlers, sessionKey = CHILD): Promise<string | undefined> => {
+  const event = { toolName: "read", toolCallId: "call-2", runId: "run-2", params: { path: "a" } };
+  const context = { sessionKey, agentId: "main", runId: "run-2" } as HookContext<"before_tool_call">;
+  return (await handlers.beforeCall(event, context))?.blockReason;
+};
+
+const spawnWith = async (handlers: HookHandlers, params: Record<string, unknown>) => {
+  const event = { toolName: "sessions_spawn", toolCallId: "call-1", runId: "run-1" };
+  const answer = await handlers.beforeSpawn(
+    { ...event, params: { task: "work", ...params } },
+    contextOf("main"),
+  );
+  return answer?.blockReason;
+};
+
+describe("what a child may do where a configuration is refused", () => {
+  it("begins no child that is to be held, whoever says so, and any other", async () => {
+    const narrowing = { coordination: { tools: { allow: ["read"] } } };
+    const { handlers } = await startRefused({ privileges: { agents: { Coder: { write: [] } } } });
+    expect(await spawnWith(handlers, { ...narrowing, runtime: "acp", agentId: "writer" })).toMatch(
+      /nothing would hold it/u,
+    );
+    expect(await spawnWith(handlers, narrowing)).toMatch(/nothing would hold it/u);
+    expect(await spawnWith(handlers, { agentId: "coder" })).toMatch(/nothing would hold it/u);
+    expect(await spawnWith(handlers, { agentId: "writer", model: "small" })).toBeUndefined();
+  });
+
+  it("begins no child that a pack would hold, and none where the bounds cannot be read", async () => {
+    const settings = { privileges: { default: { tools: { deny: ["exec"] } } } };
+    const policies = { packs: { careful: { version: "1", settings } }, rules: [{ pack: "careful" }] };
+    const packed = await startRefused({ policies });
+    expect(await spawnWith(packed.handlers, {})).toMatch(/nothing would hold it/u);
+    const misspelt = await startRefused({ privileges: { agents: { coder: { tool: [] } } } });
+    expect(await spawnWith(misspelt.handlers, {})).toMatch(/nothing would hold it/u);
+  });
+
+  it("lets a child that began since then work, and tells one that may be held what is wrong", async () => {
+    const { handlers, host } = await startRefused({});
+    host.entries.set(CHILD, { spawnedBy: "agent:main:main", createdAt: Date.now() + 1 });
+    expect(await callAsChild(handlers)).toBeUndefined();
+    const older = "agent:main:subagent:older";
+    host.entries.set(older, { spawnedBy: "agent:main:main", createdAt: Date.now() - 60_000 });
+    expect(await callAsChild(handlers, older)).toMatch(/does not start: .*verifier/su);
+    expect(await callAsChild(handlers, "agent:main:subagent:unknown")).toMatch(/does not start/u);
+  });
+
+  it("lets no child work whose spawn was taken before a reload, and that is to be held", async () => {
+    const before = createHandlers({});
+    await before.handlers.start();
+    expect(await spawnWith(before.handlers, { coordination: { tools: { deny: ["read"] } } })).toBeUndefined();
+    await before.handlers.stop();
+    const { handlers, host } = await startRefused({});
+    host.entries.set(CHILD, { spawnedBy: "agent:main:main", createdAt: Date.now() + 1 });
+    expect(await callAsChild(handlers)).toMatch(/does not start/u);
+  });
+});
+
 describe("a strict gateway that is just starting", () => {
   it("refuses neither a write nor a spawn that comes before its service has started", async () => {
     const { handlers } = createHandlers({ strict: true });

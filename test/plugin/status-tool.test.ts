@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { QuestionToSession } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
@@ -177,6 +178,15 @@ describe("coordination_status", () => {
     expect(outputs?.outputs._shortened).toContain("coordination_result: coordinationId co-1, stepId a");
   });
 
+  it("gives what the agent of a failed step reported of why it could not do it", async () => {
+    const { ref, get } = keepOutputs({ reason: "no access" });
+    const results = [{ kind: "outputs" as const, attempt: 1, content: ref }];
+    const steps = [stepView("a", { status: "failed", results })];
+    const failed = createStubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get } });
+    const answer = await call({ coordinationId: "co-1", outputsOf: "a" }, failed);
+    expect(answer["outputs"]).toEqual({ kind: "outputs", stepId: "a", outputs: { reason: "no access" } });
+  });
+
   it("says that a plan gave up, and what was not met, as the gateway method does", async () => {
     const successCriteria = [
       { key: "all-done", met: true },
@@ -290,6 +300,39 @@ describe("coordination_status", () => {
       coordinations?: { coordinationId: string }[];
     };
     expect(answer.coordinations?.map(({ coordinationId }) => coordinationId)).toEqual(["co-3", "co-mine"]);
+  });
+
+  it("without an id lists what the session is asked, by its children and in what it works on", async () => {
+    const createEntry = (runId: string, status: string) => ({
+      runId,
+      ordinal: 1,
+      length: 1,
+      summary: { status, ownerSession: SESSION, createdAtMs: START, steps: { total: 1, open: 1, failed: 0 } },
+    });
+    const entries = [
+      createEntry("co-1", "running"),
+      createEntry("co-2", "running"),
+      createEntry("co-3", "success"),
+    ];
+    const openQuestion: QuestionToSession = {
+      questionId: "co-1:escalation-1",
+      deadlineAtMs: START,
+      words: { question: "Which?" },
+      isWithheld: false,
+    };
+    const looked: string[] = [];
+    const questioned = createStubPlans({
+      envelopeForChild: () => Promise.resolve(ENVELOPE),
+      listQuestionsTo: (session, id) => {
+        looked.push(id);
+        return Promise.resolve(session === SESSION && id === "co-1" ? [openQuestion] : []);
+      },
+      reads: { list: () => Promise.resolve(entries as never) },
+    });
+    expect(await call({}, questioned)).toMatchObject({
+      questions: [{ questionId: "co-1:escalation-1", question: "Which?" }],
+    });
+    expect(looked).toEqual(["co-1", "co-2"]);
   });
 
   it("a child is told what it works on", async () => {

@@ -129,8 +129,8 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "given-back-forgotten",
     file: `${RUNTIME}/ownership/shared-ledger.ts`,
-    find: "if (isGiven) await takeGiven(runId, token);",
-    replace: "if (isGiven && token < 0) await takeGiven(runId, token);",
+    find: "if (isGiven) takeGiven(runId, token);",
+    replace: "if (isGiven && token < 0) takeGiven(runId, token);",
     breaks: "O2: a coordination that was given back is never taken up",
   },
   {

@@ -15,7 +15,7 @@ type Falsy = false | null | undefined | 0 | "";
  */
 export async function waitFor<T>(
   predicate: () => T | Promise<T>,
-  { what: subject, timeoutMs = 10_000, everyMs = 50 }: WaitForOptions,
+  { what: subject, timeoutMs = 30_000, everyMs = 50 }: WaitForOptions,
 ): Promise<Exclude<T, Falsy>> {
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;

@@ -221,7 +221,6 @@ function verifierOf({ verifier, chat = {} }: SceneOptions, clock: Clock, critic:
   if (verifier) return verifier;
   return createVerifier({
     clock,
-    allowSelf: true,
     workspaceOf: () => "",
     contract: () => Promise.resolve(createAjvOutputContract()),
     logger: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },

@@ -30,6 +30,8 @@ interface Waiting {
   faults: number;
   /** Answers without news in a row, faults among them. */
   quiet: number;
+  /** Answers with news. */
+  news: number;
 }
 
 type Look =
@@ -49,10 +51,10 @@ const HOLD_SECONDS = 10;
 const HELD_MS_MIN = 1_000;
 /** From one request to the next, whatever news there is. */
 const ASK_EVERY_MS_MIN = 100;
-/** At the longest backoff, about ten minutes. */
-const FAULTS_MAX = 120;
-/** More than any run has events; what always has news has no end. */
-const LOOKS_MAX = 100_000;
+/** Tries in a row that a peer may fail: at the longest backoff, about ten minutes. */
+export const FAULTS_MAX = 120;
+/** More than any run has events; what always has news has no end. A run without news may wait for people. */
+const NEWS_MAX = 100_000;
 
 export async function awaitEnd(
   dependencies: PeerDependencies,
@@ -60,13 +62,13 @@ export async function awaitEnd(
   runPath: string,
   signal: AbortSignal,
 ): Promise<PeerRunEnded | OutboundFailure> {
-  const waiting: Waiting = { dependencies, peerUrl, path: runPath, signal, last: -1, faults: 0, quiet: 0 };
-  for (let looks = 0; looks < LOOKS_MAX && !signal.aborted; looks += 1) {
+  const counts = { last: -1, faults: 0, quiet: 0, news: 0 };
+  const waiting: Waiting = { dependencies, peerUrl, path: runPath, signal, ...counts };
+  while (waiting.news < NEWS_MAX && !signal.aborted) {
     const startedAtMs = dependencies.clock.now();
     const look = await lookAt(waiting);
     if (look.kind === "over") return look.outcome;
-    waiting.faults = look.kind === "fault" ? waiting.faults + 1 : 0;
-    waiting.quiet = look.kind === "news" ? 0 : waiting.quiet + 1;
+    countLook(waiting, look.kind);
     if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return giveUp(look);
     const waitMs = waitAfter(look, waiting, dependencies.clock.now() - startedAtMs);
     if (waitMs > 0) await waitFor(dependencies.clock, waitMs, signal);
@@ -74,6 +76,12 @@ export async function awaitEnd(
   return signal.aborted
     ? createAbortedFailure()
     : failureOf({ code: "malformed", message: "The peer's run has no end." });
+}
+
+function countLook(waiting: Waiting, kind: Look["kind"]): void {
+  waiting.faults = kind === "fault" ? waiting.faults + 1 : 0;
+  waiting.quiet = kind === "news" ? 0 : waiting.quiet + 1;
+  if (kind === "news") waiting.news += 1;
 }
 
 function giveUp({ end, failure }: Extract<Look, { kind: "fault" }>): PeerRunEnded | OutboundFailure {

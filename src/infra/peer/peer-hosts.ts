@@ -13,12 +13,10 @@ import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { waitBeforeTry } from "../http/retry.ts";
-import { awaitEnd, callSnapshot } from "./await-end.ts";
+import { awaitEnd, callSnapshot, FAULTS_MAX } from "./await-end.ts";
 import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
 import { createAbortedFailure, callPeer, toFailure, type PeerDependencies } from "./peer-call.ts";
 
-/** Tries of one `createRun`. */
-const TRIES_MAX = 4;
 const WELL_KNOWN = "/.well-known/openwop";
 /** The longest reason that is sent. */
 const REASON_CHARS_MAX = 1_000;
@@ -69,10 +67,11 @@ async function createRun(
     body: { workflowId, inputs, ...(configurable && { configurable }) },
     signal,
   } as const;
+  // A try that failed may have created the run: only the same key brings its id.
   for (let tries = 1; ; tries += 1) {
     const answer = await callPeer(dependencies, peerUrl, call, createdSchema);
     if (answer.kind === "answer") return { kind: "created", ...answer.body };
-    if (answer.kind === "refused" || answer.code === "aborted" || tries >= TRIES_MAX)
+    if (answer.kind === "refused" || answer.code === "aborted" || tries >= FAULTS_MAX)
       return toFailure(answer);
     await waitFor(dependencies.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
     if (signal.aborted) return createAbortedFailure();

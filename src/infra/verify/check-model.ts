@@ -8,20 +8,15 @@ import { createCriticPrompt, type CriticPrompt } from "./critic-prompt.ts";
 import { readCriticAnswer } from "./read-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-export interface Critics {
+export interface Asking {
   readonly model?: ModelClient;
-  /** Where the check names none. */
-  readonly critic?: AgentId;
-  /** An agent may rule on its own results. */
-  readonly allowSelf: boolean;
+  readonly signal: AbortSignal;
 }
-
-type Asking = Critics & { readonly signal: AbortSignal };
 
 export async function checkModel(
   check: CheckOf<"model">,
-  { result }: CheckRequest,
-  { model, critic, allowSelf, signal }: Asking,
+  { result, critic, allowSelf }: CheckRequest,
+  { model, signal }: Asking,
 ): Promise<CheckAnswer> {
   const named = (check.agent as AgentId | undefined) ?? critic;
   if (!model || named === undefined) return createNoVerdict("unavailable", "there is no critic to ask");

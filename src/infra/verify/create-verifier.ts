@@ -10,18 +10,21 @@
 import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
 import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
 import type { CheckAnswer, CheckRequest, Verifier } from "../../agents/coordination/ports/verifier.ts";
 import { createNoVerdict } from "./check-answer.ts";
 import { checkCommand } from "./check-command.ts";
 import { checkFile } from "./check-file.ts";
-import { checkModel, type Critics } from "./check-model.ts";
+import { checkModel } from "./check-model.ts";
 import { checkPattern } from "./check-pattern.ts";
 import { checkSchema } from "./check-schema.ts";
 import { runInTime } from "./in-time.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-export interface VerifierDependencies extends Critics {
+export interface VerifierDependencies {
+  /** Absent: there is no critic to ask. */
+  readonly model?: ModelClient;
   /** Called with the first check that needs it. */
   readonly contract: () => Promise<OutputContract>;
   /** The folder that an agent works in where its result names none, as an absolute path. */

@@ -86,6 +86,7 @@ export function checkConfig(switches: Switches | CoordinationError | undefined, 
       advice: "Change plugins.allow or plugins.deny in OpenClaw's configuration.",
     }),
     ...checkIgnoredTools(phase1),
+    ...checkNotify(phase1),
   ];
 }
 
@@ -99,6 +100,20 @@ function checkIgnoredTools({ conflicts }: Phase1Config): Check[] {
       status: "warn",
       message: `coordination.phase1.conflicts.tools has no effect on ${ignored.join(", ")}: what they change is known without it`,
       advice: "Remove these entries; `tools` is for the tools of plugins.",
+    },
+  ];
+}
+
+/** Checks that people hear of questions in words, which no approval of the host carries; empty where they do, or are told nothing. */
+function checkNotify({ escalations: { notify } }: Phase1Config): Check[] {
+  if (notify.length === 0 || notify.some(({ channel }) => channel !== "host")) return [];
+  return [
+    {
+      name: "notify",
+      status: "warn",
+      message:
+        "coordination.phase1.escalations.notify names only `host`, which carries approvals: nobody is told of a question that takes words or a choice",
+      advice: "Name `chat` or a webhook beside it.",
     },
   ];
 }

@@ -1,12 +1,7 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import {
-  describePolicyRule,
-  isCoordinating,
-  readSwitches,
-  type Switches,
-} from "../openclaw/host/operator-config.ts";
+import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
@@ -20,6 +15,7 @@ import {
 } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
+import { describePolicyRule } from "./policies/plan-policy.ts";
 import { findUnwritable } from "./unwritable-files.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";

@@ -1,5 +1,5 @@
 /** Owns: `enable` and `disable`. */
-import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { agentIdSchema } from "../../agents/coordination/contracts/ids.ts";
 import {
   checkChanges,
@@ -7,6 +7,7 @@ import {
   planEnable,
   listWarningsAfterDisable,
   listWarningsAfterEnable,
+  readSwitches,
   type EnableOptions,
 } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
@@ -16,13 +17,16 @@ import { runCommand, withExamples } from "./terminal/run-command.ts";
 interface SwitchOptions extends ChangeOptions {
   readonly strict?: boolean;
   readonly agents?: string;
+  readonly allAgents?: boolean;
 }
 
 export function addEnable(parent: CommandGroup, host: CliHost): void {
   const command = withChangeOptions(parent.command("enable"))
     .description("Coordinate subagent spawns from now on")
     .option("--strict", "refuse a spawn that cannot be recorded, instead of letting it go on")
+    .option("--no-strict", "let a spawn that cannot be recorded go on again")
     .option("--agents <ids>", "only coordinate spawns of these agents, separated by commas")
+    .option("--all-agents", "coordinate spawns of all agents again")
     .action((options: SwitchOptions) => runCommand(host, options, () => enable(host, options)));
   withExamples(command, host, ["enable", "enable --dry-run", "enable --strict --agents main,research --yes"]);
 }
@@ -35,16 +39,14 @@ export function addDisable(parent: CommandGroup, host: CliHost): void {
 }
 
 async function enable(host: CliHost, options: SwitchOptions): Promise<void> {
-  const { strict, agents } = options;
-  const wanted: EnableOptions = {
-    ...(strict && { strict }),
-    ...(agents !== undefined && { agents: agentsOf(agents) }),
-  };
+  const { strict } = options;
+  const agents = readAgents(options);
+  const wanted: EnableOptions = { ...(strict !== undefined && { strict }), ...(agents && { agents }) };
   await changeConfig(host, {
     options,
     plan: (config) => checkChanges(config, planEnable(config, wanted)),
     warnings: listWarningsAfterEnable,
-    already: "coordination is already enabled",
+    already: describeEnabled,
     next: [...TAKEN_UP, `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`],
   });
 }
@@ -54,13 +56,30 @@ async function disable(host: CliHost, options: SwitchOptions): Promise<void> {
     options,
     plan: planDisable,
     warnings: listWarningsAfterDisable,
-    already: "coordination is already disabled",
+    already: () => "coordination is already disabled",
     next: [...TAKEN_UP, `The ledger is kept: \`${host.program} list\` still reads it.`],
   });
 }
 
+/** Says in which way coordination is enabled already, so that nobody takes it for all agents where it is for some. */
+function describeEnabled(config: unknown): string {
+  const { phase1 } = readSwitches(config);
+  const enabled = "coordination is already enabled";
+  if (isCoordinationError(phase1)) return enabled;
+  const { strict, agents } = phase1;
+  return [
+    enabled,
+    ...(strict ? ["strict"] : []),
+    ...(agents
+      ? [`for the agents ${agents.join(", ") || "(none)"} only; --all-agents takes in the others`]
+      : []),
+  ].join(", ");
+}
+
 /** @throws CoordinationError `INPUT_INVALID` */
-function agentsOf(text: string): string[] {
+function readAgents({ agents: text, allAgents }: SwitchOptions): string[] | "all" | undefined {
+  if (text === undefined) return allAgents ? "all" : undefined;
+  if (allAgents) throw new CoordinationError("INPUT_INVALID", "give --agents or --all-agents, not both");
   const agents = text.split(",").map((agent) => agent.trim());
   const invalid = agents.find((agent) => !agentIdSchema.safeParse(agent).success);
   if (invalid === undefined) return [...new Set(agents)];

@@ -91,17 +91,33 @@ async function readCoordination(
   const answer = await operator.askGateway("coordination.status", { coordinationId });
   const { status = "unknown" } = (answer["coordination"] ?? {}) as { readonly status?: string };
   if (status !== "running") return { status, answer, questions: [] };
-  return { status, answer, questions: await readQuestions(operator, { coordinationId }) };
+  const { questions } = await readQuestions(operator, { coordinationId });
+  return { status, answer, questions };
+}
+
+export interface OperatorQuestions {
+  readonly questions: readonly unknown[];
+  /** The gateway listed as many as it lists at once. */
+  readonly isMore: boolean;
+  /** Coordinations whose log cannot be read, so that nobody knows what they ask. */
+  readonly unreadable: number;
 }
 
 /** Reads the questions of coordinations that wait for people: what an agent asked its parent does so once it is passed on. */
 export async function readQuestions(
   operator: OperatorAccess,
   query: { readonly coordinationId?: string },
-): Promise<readonly unknown[]> {
-  const { questions } = await operator.askGateway("coordination.questions", { ...query, limit: LISTED_MAX });
+): Promise<OperatorQuestions> {
+  const answer = await operator.askGateway("coordination.questions", { ...query, limit: LISTED_MAX });
+  const { questions, unreadable } = answer;
   const listed = Array.isArray(questions) ? (questions as readonly ToldQuestion[]) : [];
-  return listed.filter(({ askedOf, forwardedAtMs }) => askedOf === undefined || forwardedAtMs !== undefined);
+  return {
+    questions: listed.filter(
+      ({ askedOf, forwardedAtMs }) => askedOf === undefined || forwardedAtMs !== undefined,
+    ),
+    isMore: listed.length >= LISTED_MAX,
+    unreadable: typeof unreadable === "number" ? unreadable : 0,
+  };
 }
 
 /** The gateway lists no more at once. */
@@ -136,8 +152,24 @@ async function tellFailure(work: () => Promise<ToolResult>): Promise<ToolResult>
   try {
     return await work();
   } catch (error) {
-    return createFailure(describeFailure(error));
+    return createOperatorFailure(error);
   }
+}
+
+const PROBLEMS_MAX = 20;
+
+/** Tells a failure with everything that the gateway has against a plan, so that all of it can be corrected at once. */
+function createOperatorFailure(error: unknown): ToolResult {
+  const message = describeFailure(error);
+  const { details } = error as { readonly details?: { readonly problems?: unknown } };
+  const problems: unknown = details?.problems;
+  if (!Array.isArray(problems)) return createFailure(message);
+  const problemsLeftOut = Math.max(0, problems.length - PROBLEMS_MAX);
+  const data = {
+    problems: problems.slice(0, PROBLEMS_MAX) as unknown[],
+    ...(problemsLeftOut > 0 && { problemsLeftOut }),
+  };
+  return createResult(message, data, { isError: true });
 }
 
 /** Describes a failure of the world. @throws what is no such failure */

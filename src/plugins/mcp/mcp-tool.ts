@@ -28,7 +28,10 @@ export interface McpDependencies extends RunAccess {
 
 /** Requests that only whoever operates the ledger may make. */
 export interface OperatorAccess {
-  /** Asks a running gateway. @throws CoordinationError where none can be reached or it refuses */
+  /**
+   * Asks a running gateway. @throws CoordinationError where none can be reached or it refuses; the error's `details` are those of the
+   * refusal
+   */
   askGateway(
     method:
       "coordination.plan.run" | "coordination.status" | "coordination.questions" | "coordination.answer",

@@ -5,11 +5,24 @@ import { askOperator } from "./ask-operator.ts";
 import { createTool } from "./run-tools.ts";
 import type { Fields, McpTool, OperatorAccess } from "./mcp-tool.ts";
 
+/** The plan in the description of the tool; a test runs it. */
+export const PLAN_RUN_EXAMPLE = {
+  coordinationId: "compare-databases-1",
+  objective: "Compare two databases",
+  ownerSession: "agent:main:main",
+  steps: [
+    { stepId: "collect", agent: "main", task: "Collect what speaks for SQLite and for PostgreSQL." },
+    { stepId: "compare", agent: "main", task: "Recommend one of them.", dependsOn: ["collect"] },
+  ],
+  conflictPolicy: {},
+  failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+};
+
 const planSchema = z.strictObject({
   plan: z
     .record(z.string(), z.unknown())
     .describe(
-      "A CoordinationPlan: steps with an id, an agent and a task, and what each waits for (docs/plans.md).",
+      `A CoordinationPlan (docs/plans.md). All fields of this example are required, but dependsOn: ${JSON.stringify(PLAN_RUN_EXAMPLE)}. ownerSession is the session that is told the result; timeoutPolicy may be fail_fast, and escalationPolicy hitl, which asks people.`,
     ),
 });
 
@@ -19,7 +32,7 @@ export function createPlanTool(operator: OperatorAccess): McpTool {
     name: "plan_run",
     title: "Run a plan of agents",
     description:
-      "Runs a plan with the agents of the OpenClaw gateway. Answers with its coordinationId at once; call `status` with it as runId. A plan that runs already is not run twice.",
+      "Runs a plan with the agents of the OpenClaw gateway. Answers with its coordinationId at once; call `status` with it as runId. A plan that runs already is not run twice. A plan with problems is not run: they come back with path and sentence.",
     isReadOnly: false,
   };
   return createTool(words, planSchema, ({ plan }) =>

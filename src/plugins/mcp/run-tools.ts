@@ -129,8 +129,13 @@ function createQuestionsTool(dependencies: McpDependencies): McpTool {
     const { operator } = dependencies;
     if (!operator) return describeQuestions({ ...found });
     try {
-      const ofCoordinations = (await readQuestions(operator, {})).slice(0, most);
-      return describeQuestions({ ...found, ofCoordinations });
+      const { questions, isMore, unreadable } = await readQuestions(operator, {});
+      return describeQuestions({
+        ...found,
+        ofCoordinations: questions.slice(0, most),
+        ...((isMore || questions.length > most) && { isMoreOfCoordinations: true }),
+        ...(unreadable > 0 && { unreadable }),
+      });
     } catch (error) {
       // Runs of workflows need no gateway, and neither do their questions.
       return describeQuestions({ ...found, ofCoordinations: [], gateway: describeFailure(error) });
@@ -144,11 +149,30 @@ interface FoundQuestions {
   readonly isMore?: true;
 }
 
-function describeQuestions(data: FoundQuestions & Fields): ToolResult {
-  const { questions, isMore, ofCoordinations = [] } = data;
-  const count = questions.length + (Array.isArray(ofCoordinations) ? ofCoordinations.length : 0);
-  const words = count === 0 ? "Nobody is asked anything." : `${formatCount(count, "question")} for people.`;
-  return createResult(isMore ? `${words} ${MORE}` : words, data);
+interface ToldQuestions extends FoundQuestions {
+  readonly ofCoordinations?: readonly unknown[];
+  /** Coordinations ask more than is listed. */
+  readonly isMoreOfCoordinations?: true;
+  /** Coordinations whose log cannot be read. */
+  readonly unreadable?: number;
+  /** Why the gateway could not be asked. */
+  readonly gateway?: string;
+}
+
+const MORE_OF_COORDINATIONS = "Coordinations ask more: a larger `limit` lists them.";
+
+function describeQuestions(data: ToldQuestions): ToolResult {
+  const { questions, isMore, ofCoordinations = [], isMoreOfCoordinations, unreadable = 0 } = data;
+  const count = questions.length + ofCoordinations.length;
+  const isNone = count === 0 && unreadable === 0;
+  const words = [isNone ? "Nobody is asked anything." : `${formatCount(count, "question")} for people.`];
+  if (isMore) words.push(MORE);
+  if (isMoreOfCoordinations) words.push(MORE_OF_COORDINATIONS);
+  if (unreadable > 0)
+    words.push(
+      `What ${formatCount(unreadable, "coordination")} may ask cannot be read: \`verify\` says what is damaged.`,
+    );
+  return createResult(words.join(" "), { ...data });
 }
 
 async function listQuestions(

@@ -1,4 +1,5 @@
 /** Owns: what an event adds to the metrics, from the state of its coordination before and after it. Pure. */
+import { isBudgetStop } from "../../agents/coordination/contracts/escalation.ts";
 import {
   epochMsOf,
   DELIVERY_STEP_ID,
@@ -58,7 +59,7 @@ export function listSamples({ before, event, after }: Change): readonly Sample[]
 function listOwnSamples(before: KnownCoordination, event: FactEvent): readonly Sample[] {
   switch (event.type) {
     case "coordination.terminal":
-      return listEndSamples(event);
+      return listEndSamples(before, event);
     case "step.outcome_refused":
       return [{ name: "coordination_fenced_outcomes_total", labels: { because: event.payload.because } }];
     case "conflict.resolved":
@@ -68,26 +69,39 @@ function listOwnSamples(before: KnownCoordination, event: FactEvent): readonly S
       return [{ name: "coordination_budget_stops_total", labels: { limit, stopped } }];
     }
     case "coordination.escalated":
-      return [{ name: "coordination_questions_total", labels: { cause: event.payload.cause } }];
+      return listQuestionSamples(event);
     case "escalation.answered":
       return listAnswerSamples(before, event);
     case "escalation.closed":
-      return [
-        {
-          name: "coordination_questions_closed_total",
-          labels: { resolution: event.payload.resolution },
-        },
-      ];
+      return listClosingSamples(before, event);
     default:
       return [];
   }
 }
 
-function listEndSamples({ payload }: FactEvent & { type: "coordination.terminal" }): readonly Sample[] {
+function listEndSamples(
+  before: KnownCoordination,
+  { payload }: FactEvent & { type: "coordination.terminal" },
+): readonly Sample[] {
   const { status, delivery } = payload;
   const end: Sample = { name: "coordination_ended_total", labels: { status } };
-  if (!delivery) return [end];
+  // A plan that ends with its parent has nobody left to tell.
+  if (!delivery || (before.kind === "open" && before.cancelledBy === "parent")) return [end];
   return [end, { name: "coordination_deliveries_total", labels: { outcome: delivery } }];
+}
+
+function listQuestionSamples({ payload }: FactEvent & { type: "coordination.escalated" }): readonly Sample[] {
+  if (isBudgetStop(payload)) return [];
+  return [{ name: "coordination_questions_total", labels: { cause: payload.cause } }];
+}
+
+function listClosingSamples(
+  { escalations }: KnownCoordination,
+  { payload: { escalationId, resolution } }: FactEvent & { type: "escalation.closed" },
+): readonly Sample[] {
+  const question = escalations.get(escalationId);
+  if (question && isBudgetStop(question)) return [];
+  return [{ name: "coordination_questions_closed_total", labels: { resolution } }];
 }
 
 /** Names what came of a conflict for who asked; what was recorded before arbitration does not say who that was. */

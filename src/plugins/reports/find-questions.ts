@@ -3,6 +3,7 @@
  * command reads and a running coordinator are looked into alike.
  */
 import { isLogDamage } from "../../agents/coordination/contracts/errors.ts";
+import { isBudgetStop } from "../../agents/coordination/contracts/escalation.ts";
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import {
   isOwnedBy,
@@ -146,7 +147,9 @@ export function selectQuestions(view: CoordinationView, wanted: Wanted): FoundQu
   );
 }
 
-function isWanted({ closed, notified = {} }: FoundQuestion["question"], wanted: Wanted): boolean {
+function isWanted(question: FoundQuestion["question"], wanted: Wanted): boolean {
+  const { closed, notified = {} } = question;
+  if (isBudgetStop(question)) return false;
   if (wanted === "open") return !closed;
   return wanted === "all" || Object.values(notified).includes("failed");
 }

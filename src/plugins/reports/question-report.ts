@@ -12,6 +12,7 @@ import type {
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { questionIdOf } from "../../agents/coordination/runtime/questions/question-requests.ts";
 import { readQuestion } from "../../agents/coordination/runtime/questions/question-text.ts";
+import { readReportedReason } from "../../agents/coordination/runtime/questions/reported-reason.ts";
 
 type Shared =
   | "escalationId"
@@ -52,7 +53,7 @@ export interface QuestionReport extends AskedQuestion {
   readonly onExpiry: "deny" | "default";
   /** The held result. Its hash is for operators who read the ledger, because a short text is guessed from it. */
   readonly result?: HeldResult;
-  /** As an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
+  /** As an agent wrote it: its question, or why it could not do its step; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
   readonly asked?: QuestionText | null;
   readonly notices?: readonly NoticeReport[];
 }
@@ -98,9 +99,25 @@ export async function createQuestionReport(
     ...(step && createStepReport(step, question, isForOperator)),
     answers,
     onExpiry,
+    ...(await readReason(content, question, step)),
     ...(text && isReadable && { asked: (await readQuestion({ content }, question)) ?? null }),
     ...(notices && { notices: listNoticeReports(notices, question) }),
   };
+}
+
+/** Causes of a question whether a step is tried once more. */
+const AFTER_FAILURE: ReadonlySet<QuestionView["cause"]> = new Set(["retries_exhausted", "budget"]);
+
+/** Reads why the agent says that it could not do the step, while people are asked whether that is tried once more. */
+async function readReason(
+  content: ContentReader,
+  { cause, closed }: QuestionView,
+  step: StepView | undefined,
+): Promise<Pick<QuestionReport, "asked">> {
+  if (step?.status !== "blocked" || closed || !AFTER_FAILURE.has(cause)) return {};
+  const report = step.results?.findLast(({ kind }) => kind === "outputs");
+  const reason = report && (await readReportedReason({ content }, report.content));
+  return reason === undefined ? {} : { asked: { question: reason } };
 }
 
 function createStepReport(

@@ -19,6 +19,7 @@ import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } from "./gate-log.ts";
 import { readProgressReports, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
 import { timelineOf, type Timeline } from "./timeline.ts";
+import { addUseOfPlans } from "./tree.ts";
 
 /** The details of a coordination besides its folded state. */
 export interface CoordinationDetails {
@@ -60,7 +61,7 @@ export async function readDetails(
   view: CoordinationView,
 ): Promise<CoordinationDetails> {
   return {
-    view,
+    view: await addUseOfPlans(reader, view),
     objective: await textOf(reader, view.objective),
     log: await readChangeLog(reader, view.coordinationId),
     gates: await readGateLog(reader, view.coordinationId),

@@ -3,6 +3,7 @@ import type { CoordinationView, StepView } from "../../agents/coordination/runti
 import type { UsageView } from "../../agents/coordination/runtime/log/usage-view.ts";
 import { readNestedPlans } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { giveWay } from "../../platform/give-way.ts";
@@ -76,6 +77,13 @@ export async function readTree(reader: TreeReader, view: CoordinationView, now: 
       children: childrenOf(plan, undefined, now),
     },
   };
+}
+
+/** Returns a coordination with the use of the plans that its children submitted in its sum, where their logs can be read. */
+export async function addUseOfPlans(reader: TreeReader, view: CoordinationView): Promise<CoordinationView> {
+  const nested = await readUnlessDamaged(() => readNested(reader, view, NESTING_MAX));
+  const usage = nested && sumUsage({ view, nested });
+  return usage && usage.tokens + usage.costMicroUsd > 0 ? { ...view, usage } : view;
 }
 
 async function readNested(

@@ -85,7 +85,7 @@ it("ASI03-5 a child that spawns as another agent, or says who its parent is", as
   for (const [index, forged] of [
     { agentId: "operator" },
     { spawnedBy: OWNER, parent: OWNER },
-    { coordination: { coordinationId: "co-1", ownerSession: OWNER } },
+    { coordination: { coordinationId: "co-1", sourceSession: OWNER } },
   ].entries()) {
     const next = `agent:operator:subagent:forged-${index}`;
     await plugin.spawn(CHILD, next, forged);

@@ -66,6 +66,9 @@ it.each([
   ["gates that are off", "gates: {enabled: false}"],
   ["a lower threshold", "gates: {confidenceThreshold: 0.1}"],
   ["results that may verify themselves", "gates: {allowSelfVerification: true}"],
+  ["writes that nobody rules on", "conflicts: {enabled: false}"],
+  ["every shell command declared harmless", 'conflicts: {commands: [{command: "*", outputs: []}]}'],
+  ["nothing looked for after a command", "conflicts: {afterCommands: held}"],
 ])("ASI04-3 a policy pack that extends a careful one and has %s", async (_, settings) => {
   const pack = write("pack.yaml", `name: nice\nversion: 1.0.0\nextends: careful\nsettings: {${settings}}\n`);
   expect(await validatePack(pack)).toMatch(/lock/iu);

@@ -147,7 +147,7 @@ it("ASI08-7 a child that spawns again and again after its tree has used what it 
   let refusal: string | undefined;
   for (let depth = 0; depth < 6; depth += 1) {
     const next = `agent:main:subagent:storm-${depth}`;
-    refusal = await plugin.spawn(by, next, { coordination: { budget: { spawns: 1_000 }, spawns: 1_000 } });
+    refusal = await plugin.spawn(by, next, { budget: { spawns: 1_000 }, spawns: 1_000 });
     if (refusal === undefined) by = next;
   }
   expect(refusal).toMatch(/3 subagents|budget/u);

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { planAccess, type UsePlans } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods, type PlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";
+import { throwAnswer } from "../../../src/plugins/cli/ledger/ask-gateway.ts";
 import type { OperatorAccess } from "../../../src/plugins/mcp/mcp-tool.ts";
 import { startMcp } from "../../../src/plugins/serve-mcp.ts";
 import { startOtlpCollector, type OtlpCollector } from "../../support/otlp-collector.ts";
@@ -72,7 +73,7 @@ export async function openWatchedGateway(spawned: Record<string, unknown> = {}):
       askMcp(plugin.ledgerPath, requests, async (method, params) => {
         const answer = await methods(method, params);
         await runAfterMethod();
-        return answer.ok ? { ...answer.payload } : expect.fail(JSON.stringify(answer));
+        return answer.ok ? { ...answer.payload } : throwAnswer({ ok: false, ...answer.error });
       }),
     [Symbol.asyncDispose]: async () => {
       await plugin[Symbol.asyncDispose]();

@@ -211,6 +211,18 @@ export function isGatewayAway(error: unknown): error is CoordinationError {
   return isCoordinationError(error) && AWAY_CODES.has(error.code);
 }
 
+const OUTAGE_CODES: ReadonlySet<ErrorCode> = new Set([
+  "LEDGER_BUSY",
+  "LEDGER_FULL",
+  "LEDGER_UNAVAILABLE",
+  "LEDGER_CLOSED",
+]);
+
+/** True where a ledger cannot be used right now, which says nothing of what it holds. */
+export function isLedgerOutage(error: unknown): error is CoordinationError {
+  return isCoordinationError(error) && OUTAGE_CODES.has(error.code);
+}
+
 /** True where one log is damaged; a damaged file (`LEDGER_CORRUPT` without a rule that a log broke) is another thing. */
 export function isLogDamage(error: unknown): error is CoordinationError {
   if (!isCoordinationError(error)) return false;

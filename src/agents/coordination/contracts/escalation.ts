@@ -13,6 +13,20 @@ export const answerKindSchema = z.enum(["approve", "deny", "answer"]);
 export type AnswerKind = z.infer<typeof answerKindSchema>;
 
 /**
+ * True for the record of a plan that stopped because its budget is spent, where its policy asks nobody: it has the form of a
+ * question, and there is no answer to it.
+ */
+export function isBudgetStop({
+  cause,
+  answers = [],
+}: {
+  readonly cause: string;
+  readonly answers?: readonly AnswerKind[] | undefined;
+}): boolean {
+  return cause === "budget" && answers.length === 0;
+}
+
+/**
  * Where a question is told and where its answer came from: `chat`, `cli`, `gateway`, `host`, `session` (a session that was asked
  * in place of people), `webhook:NAME`, `plugin:ID`.
  */

@@ -155,14 +155,18 @@ function countLevels({ steps }: KnownCoordination, stepId: StepId): number {
 const MICRO = 1_000_000;
 
 /** Says in words for a model which bound is reached, how much was used, and what to do. */
-export function describeReached({ limit, agentId, allowed, used }: BudgetReached): string {
-  const of = agentId ? `agent ${agentId} in this coordination` : "this coordination";
-  const bound = `the operator's budget of ${of} is reached: ${describeUse(limit, used, allowed)}`;
+export function describeReached(reached: BudgetReached): string {
   const advice =
-    limit === "depth"
+    reached.limit === "depth"
       ? "do the work yourself, or leave it to the session that spawned you"
       : "finish with what you have, without another subagent, and say that the budget stopped you";
-  return `${bound}; ${advice}`;
+  return `${describeBound(reached)}; ${advice}`;
+}
+
+/** Says which bound is reached and how much was used. */
+export function describeBound({ limit, agentId, allowed, used }: BudgetReached): string {
+  const of = agentId ? `agent ${agentId} in this coordination` : "this coordination";
+  return `the operator's budget of ${of} is reached: ${describeUse(limit, used, allowed)}`;
 }
 
 function describeUse(limit: BudgetReached["limit"], used: number, allowed: number): string {

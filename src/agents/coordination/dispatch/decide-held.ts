@@ -26,7 +26,7 @@ import { draftQuestion } from "./ask-people.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { refuseLate } from "./late-outcome.ts";
-import { chooseNextAttempt } from "./next-try.ts";
+import { chooseNextAttempt, findSpentLimit } from "./next-try.ts";
 import { isPlanned } from "./plan-rules.ts";
 
 /** A step whose result waits for a ruling. */
@@ -200,25 +200,35 @@ function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochM
         error: stepError("verification_failed", `not met: ${verdict.criteria.join(", ")}`),
         now,
       });
-    case "revise": {
-      const { stepId } = spec;
-      const { attempt } = phase;
-      const { criteria } = verdict;
-      return [
-        {
-          type: "result.revised",
-          payload: {
-            stepId,
-            attempt,
-            revision: revisions + 1,
-            criteria: criteria.slice(0, BOUNDS.criteriaMax),
-          },
-        },
-      ];
-    }
+    case "revise":
+      return draftRevision(state, step, { criteria: verdict.criteria, now });
     case "hold":
       return [draftResultQuestion(state, step, { verdict, now })];
   }
+}
+
+/** Drafts another turn of the agent. Where the step's own budget is used up, people rule on the result as it is. */
+function draftRevision(
+  state: OpenCoordination,
+  step: HeldStep,
+  { criteria, now }: { readonly criteria: readonly string[]; readonly now: EpochMs },
+): FactDraft[] {
+  const { spec, phase, revisions = 0 } = step;
+  if (findSpentLimit(step, undefined, now)) {
+    const verdict = { outcome: "hold", cause: "verifier", reason: "revisions_spent" } as const;
+    return [draftResultQuestion(state, step, { verdict, now })];
+  }
+  return [
+    {
+      type: "result.revised",
+      payload: {
+        stepId: spec.stepId,
+        attempt: phase.attempt,
+        revision: revisions + 1,
+        criteria: criteria.slice(0, BOUNDS.criteriaMax),
+      },
+    },
+  ];
 }
 
 function draftResultQuestion(

@@ -19,9 +19,9 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
-  const exhausted = explainExhaustedBudget(state, command);
-  if (exhausted) return refuse("BUDGET_SPENT", `${exhausted}; finish without another subagent`);
   // A child that is there already is recorded, whatever it costs.
+  const exhausted = child ? undefined : explainExhaustedBudget(state, command.parentStepId);
+  if (exhausted) return refuse("BUDGET_SPENT", `${exhausted}; finish without another subagent`);
   const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
   if (overBudget) return overBudget;
   const stepId = createStepId(state);
@@ -47,15 +47,14 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
 /** Explains which budget allows no spawn, the plan's or the step's, where it comes from a child of a plan. */
 function explainExhaustedBudget(
   state: OpenCoordination,
-  { parentStepId, child }: AdmitSpawn,
+  parentStepId: StepId | undefined,
 ): string | undefined {
   if (!isPlanned(state)) return undefined;
   if (isUsedUp(countUsed(state.plan).spawns, state.created.plan?.budget))
     return "the spawn budget of the plan is spent";
   if (hasUsedUpBudget(parentStepId && state.steps.get(parentStepId)))
     return "the spawn budget of the step is spent";
-  // A child that is there already is recorded: it takes nothing that it has not taken yet.
-  return !child && isRestLent(state) ? "plans of steps may use the rest of the plan's budget" : undefined;
+  return isRestLent(state) ? "plans of steps may use the rest of the plan's budget" : undefined;
 }
 
 function hasUsedUpBudget(step: Step | undefined): boolean {

@@ -4,6 +4,7 @@
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { FailStep, TimeOutStep } from "../contracts/commands.ts";
+import type { Usage } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
@@ -32,7 +33,7 @@ export function chooseNextAttempt(state: PlannedCoordination, step: Step, ended:
   if (isDelivery(step)) return { after: chooseDeliveryRetry(state, step, ended) };
   if (isLastAttempt(state, step, ended)) return { after: {} };
   const retryAtMs = computeRetryTime(state, step, ended);
-  const limit = findSpentLimit(step, ended.command, retryAtMs ?? ended.now);
+  const limit = findSpentLimit(step, ended.command.usage, retryAtMs ?? ended.now);
   if (retryAtMs !== undefined && !limit) return { after: { retryAtMs } };
   if (state.created.failurePolicy.escalationPolicy === "none") return { after: {} };
   const retryCause = ended.command.type === "timeOutStep" ? "deadline" : "retries_exhausted";
@@ -113,20 +114,28 @@ function isTooLate(atMs: EpochMs, deadlineAtMs: EpochMs | undefined): boolean {
   return deadlineAtMs !== undefined && atMs >= deadlineAtMs;
 }
 
-/** True when an attempt is left (D4). Attempts that revise a result or that a provider refused do not count as retries. */
-function hasAttemptLeft({ spec, phase, granted = 0, revisions = 0, refusals = 0 }: Step): boolean {
+/**
+ * True when an attempt is left (D4). Attempts that revise a result or that a provider refused do not count as retries, but for the
+ * refused ones of a step that may be sent once only.
+ */
+function hasAttemptLeft(step: Step): boolean {
+  const { spec, phase, granted = 0, revisions = 0 } = step;
+  const refusals = spec.deliveryMode === "best_effort" ? 0 : (step.refusals ?? 0);
   return phase.attempt - revisions - refusals <= Math.min(spec.retryBudget + granted, BOUNDS.retryBudgetMax);
 }
 
-/** Finds the limit of the step's own budget that is reached by the time of its next attempt. This attempt counts too. */
-function findSpentLimit(
+/**
+ * Finds the limit of the step's own budget that is reached by the time of its next attempt. This attempt counts too, with its
+ * `usage` where that is not in the log yet.
+ */
+export function findSpentLimit(
   { spec, spent, phase, begunAtMs = 0 as EpochMs }: Step,
-  command: EndedAttempt["command"],
+  usage: Usage | undefined,
   nextAtMs: EpochMs,
 ): string | undefined {
   const budget = spec.planned?.budget;
   if (!budget) return undefined;
   if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";
   const before: Spent = spent ?? { spawns: phase.attempt, tokens: 0, costMicroUsd: 0 };
-  return limitIn(addSpent(before, spentFromUsage(command.usage)), budget);
+  return limitIn(addSpent(before, spentFromUsage(usage)), budget);
 }

@@ -1,7 +1,7 @@
 /** Owns: which results of a step those may read who may read it at all. G1: what is held, or was withheld, is not among them. */
 import type { ContentRef } from "../contracts/fact-fields.ts";
-import type { Step } from "./state.ts";
-import { isReleased } from "./withheld-words.ts";
+import { sessionOf, type Step } from "./state.ts";
+import { isEverythingWithheld, isReleased } from "./withheld-words.ts";
 
 export interface ReadableResult {
   /** Whether it is the agent's words, or its outputs as JSON. */
@@ -13,9 +13,21 @@ export interface ReadableResult {
 /** The newest last. */
 export function listReadableResults(step: Step): ReadableResult[] {
   const { phase } = step;
-  if (phase.status !== "completed") return listTexts(step);
-  const { attempt, output } = phase;
+  const output = phase.status === "completed" ? phase.output : findFailedReport(step);
+  const { attempt } = phase;
   return [...listTexts(step), ...(output ? [{ kind: "outputs" as const, attempt, content: output }] : [])];
+}
+
+/**
+ * Finds the outputs with which the agent of the newest attempt reported that it could not do the work. `undefined` where it did not,
+ * and where its words are kept from others.
+ */
+export function findFailedReport(step: Step): ContentRef | undefined {
+  const { phase, report } = step;
+  const isReported = "error" in phase && phase.error.code === "reported_failed";
+  if (!isReported || report?.attempt !== phase.attempt || report.outcome !== "failed") return undefined;
+  const isWithheld = isKeptFromOthers(step) || isEverythingWithheld(step, sessionOf(phase));
+  return isWithheld ? undefined : report.output;
 }
 
 function listTexts(step: Step): ReadableResult[] {

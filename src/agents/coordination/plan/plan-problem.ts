@@ -8,6 +8,7 @@ export const PLAN_PROBLEMS = {
   SCHEMA_MISMATCH: "a field is missing, unknown, of the wrong type or beyond its bound",
   PLAN_TOO_LARGE: "the plan has more steps or dependencies than a plan may have",
   STEP_DUPLICATE: "two steps have the same `stepId`",
+  ID_INVALID: "the `coordinationId` or a `stepId` has a character that it may not have",
   STEP_ID_RESERVED: "a `stepId` begins with `@`",
   STEP_UNREACHABLE: "the step can never run, because of what it waits for",
   DEPENDENCY_UNKNOWN: "`dependsOn` names a step that is not in the plan",

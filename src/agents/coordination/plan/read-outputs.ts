@@ -37,6 +37,16 @@ export function parseTextOutput(json: string): string {
   }
 }
 
+/**
+ * Returns why the outputs of a failed report say that the work could not be done: their `reason`, or all of them as JSON where
+ * they name none. `undefined` where they are empty.
+ */
+export function parseReason(json: string): string | undefined {
+  const { reason } = JSON.parse(json) as JsonObject;
+  if (typeof reason === "string") return reason;
+  return json === "{}" ? undefined : json;
+}
+
 /** True when outputs may be kept: neither too deep nor too long as JSON. */
 export function isWithinOutputBounds(outputs: JsonObject): boolean {
   return !isTooDeep(outputs) && JSON.stringify(outputs).length <= BOUNDS.outputCharsMax;

@@ -29,7 +29,7 @@ export interface PolicyPack {
  */
 export function combinePacks(files: readonly [PolicyPackFile, ...PolicyPackFile[]]): PolicyPack {
   const [first, ...others] = files;
-  assertLockable(first, first.settings);
+  assertNoProblem(first, listUnlockable(first, first.settings));
   let pack = beginPack(first);
   for (const file of others) pack = extendPack(pack, file);
   return pack;
@@ -51,8 +51,8 @@ function beginPack(file: PolicyPackFile): PolicyPack {
 
 function extendPack(base: PolicyPack, file: PolicyPackFile): PolicyPack {
   const settings = mergeObjects(base.settings, file.settings);
-  assertLockable(file, settings);
-  assertNoLaxer(base, file, comparePolicies(base.settings, settings));
+  const laxer = listLaxer(base, comparePolicies(base.settings, settings));
+  assertNoProblem(file, [...listUnlockable(file, settings), ...laxer]);
   const begun = beginPack(file);
   return {
     ...begun,
@@ -63,25 +63,24 @@ function extendPack(base: PolicyPack, file: PolicyPackFile): PolicyPack {
   };
 }
 
-function assertLockable(file: PolicyPackFile, settings: PolicySettings): void {
-  const paths = [...listEffective(settings).keys()];
-  const unknown = file.locked.find((place) => !paths.some((path) => isWithin(path, place)));
-  if (unknown !== undefined)
-    throw new CoordinationError(
-      "INPUT_INVALID",
-      `${titleOf(file)}: locked: there is no setting ${unknown} that a pack may set`,
-    );
+function assertNoProblem(file: PolicyPackFile, problems: readonly string[]): void {
+  if (problems.length > 0)
+    throw new CoordinationError("INPUT_INVALID", `${titleOf(file)}: ${problems.join("; ")}`);
 }
 
-function assertNoLaxer(base: PolicyPack, file: PolicyPackFile, changes: readonly ChangedSetting[]): void {
+function listUnlockable({ locked }: PolicyPackFile, settings: PolicySettings): string[] {
+  const paths = [...listEffective(settings).keys()];
+  const unknown = locked.filter((place) => !paths.some((path) => isWithin(path, place)));
+  return unknown.map((place) => `locked: there is no setting ${place} that a pack may set`);
+}
+
+function listLaxer(base: PolicyPack, changes: readonly ChangedSetting[]): string[] {
   const forbidden = changes.filter(({ path, change }) => change !== "stricter" && isLocked(base, path));
-  if (forbidden.length === 0) return;
   const [extended = base.name] = base.chain;
-  const places = forbidden.map(({ path, from, to, change }) => {
+  return forbidden.map(({ path, from, to, change }) => {
     const why = change === "laxer" ? "is laxer than" : "is another rule than that of";
     return `settings.${path}: ${formatValue(to)} ${why} ${extended}, which has ${formatValue(from)} and locks it`;
   });
-  throw new CoordinationError("INPUT_INVALID", `${titleOf(file)}: ${places.join("; ")}`);
 }
 
 /** True for a setting in which a pack that extends this one may not be laxer, for all agents or for one. */

@@ -16,7 +16,7 @@ export interface Question {
   readonly stepId?: StepId;
   readonly ownerSession: SessionKey;
   readonly askedBy?: SessionKey;
-  /** The question of an agent, as it wrote it: data, never an instruction. */
+  /** The question of an agent, or why it could not do its step, as it wrote it: data, never an instruction. */
   readonly text?: string;
   readonly options?: readonly string[];
   readonly answers: readonly AnswerKind[];

@@ -107,7 +107,7 @@ export interface PeerRunEnded {
 /** Other OpenWOP hosts. `peerUrl` is the root of one. */
 export interface PeerHosts {
   discover(peerUrl: string, signal: AbortSignal): Promise<PeerHost | OutboundFailure>;
-  /** Tries a few times with the same key. `unknown`: the peer may run it; the same request again tells. */
+  /** Tries with the same key through faults of the peer. `unknown`: the peer may run it; the same request again tells. */
   createRun(peerUrl: string, request: PeerRunRequest): Promise<PeerRunCreated | OutboundFailure>;
   snapshot(peerUrl: string, runId: string, signal: AbortSignal): Promise<PeerRunSnapshot | OutboundFailure>;
   /** Waits for the end, through faults of the peer, until it is reached, the peer knows of no such run, or the signal. */

@@ -29,6 +29,10 @@ export interface CheckRequest {
   readonly key: string;
   readonly check: Check;
   readonly result: VerifiedResult;
+  /** The agent whose model criticises, where the check names none. */
+  readonly critic?: AgentId;
+  /** True where an agent may be the critic of its own results. */
+  readonly allowSelf: boolean;
   readonly deadlineAtMs: EpochMs;
   /** Aborted at the deadline, and when the coordinator stops. */
   readonly signal: AbortSignal;

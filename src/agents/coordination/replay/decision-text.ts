@@ -36,11 +36,20 @@ export function describeDecision(fact: FactDraft): string {
       return `the question is closed: ${fact.payload.resolution}`;
     case "conflict.resolved":
       return describeRuling(fact.payload);
+    case "budget.reached":
+      return fact.payload.stopped === "spawn"
+        ? "the budget refuses a spawn"
+        : `the budget stops its next ${fact.payload.stopped}`;
     case "coordination.terminal":
       return `the coordination ends as ${fact.payload.status}`;
     default:
       return "";
   }
+}
+
+/** Describes the decisions that facts hold, in their order. */
+export function describeDecisions(facts: readonly FactDraft[]): string {
+  return facts.map(describeDecision).filter(Boolean).join("; ");
 }
 
 function describeRetry({ retryAtMs, escalated }: AfterFailure): string {

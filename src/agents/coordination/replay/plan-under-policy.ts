@@ -68,6 +68,11 @@ function assertSayable(
   { gates = {}, escalateMs, requireDifferentApprover, budget }: ReplayPolicy,
   operators: OperatorRules,
 ): void {
+  if (budget)
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      "policy: budget: it bounds coordinations that spawns open, and a plan states its own; fork without it",
+    );
   // A rule that holds anyway needs nobody to say it.
   const hasOtherWish = (wished: unknown, recordedValue: unknown): boolean =>
     wished !== undefined && !isSameValue(wished, recordedValue);
@@ -79,7 +84,6 @@ function assertSayable(
     ...(hasOtherWish(requireDifferentApprover, operators.requireDifferentApprover)
       ? ["escalations.requireDifferentApprover"]
       : []),
-    ...(budget ? ["budget"] : []),
   ];
   if (unsayable.length > 0) throw createUnsayableError(unsayable.join(", "), "no plan can say that");
   const asksForSome = Object.keys(gates).some((key) => key !== "enabled");

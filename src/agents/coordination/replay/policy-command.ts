@@ -17,7 +17,7 @@ export type EvidenceCheck =
   | { readonly kind: "known" }
   /** Its stated confidence was enough then, and is enough now. */
   | { readonly kind: "enough" }
-  | { readonly kind: "unknown"; readonly why: string };
+  | { readonly kind: "unknown"; readonly would: string; readonly why: string };
 
 const ALL_KNOWN: EvidenceCheck = { kind: "known" };
 
@@ -26,14 +26,15 @@ interface ReplayedCommand {
   /** Under the policy. */
   readonly after: Coordination;
   readonly command: Command;
+  readonly facts: readonly FactEvent[];
 }
 
 /** Checks evidence that was recorded only for held results. For other results it is known only that it was enough. */
-export function checkEvidence({ before, after, command }: ReplayedCommand): EvidenceCheck {
-  if (command.type !== "completeStep") return ALL_KNOWN;
+export function checkEvidence({ before, after, command, facts }: ReplayedCommand): EvidenceCheck {
+  if (command.type !== "completeStep" || facts[0]?.type === "result.held") return ALL_KNOWN;
   const recorded = stepOf(before, command.stepId);
   const gate = stepOf(after, command.stepId)?.spec.gate;
-  if (!recorded || !gate || gate.checks?.length || isStated(recorded, command)) return ALL_KNOWN;
+  if (!recorded || !gate || isStated(recorded, command)) return ALL_KNOWN;
   return checkThresholdEvidence(gate, recorded.spec.gate ?? { threshold: 0 });
 }
 
@@ -42,20 +43,23 @@ function stepOf(state: Coordination, stepId: StepId): Step | undefined {
 }
 
 function checkThresholdEvidence(gate: Gate, then: Gate): EvidenceCheck {
+  const would = gate.checks?.length ? "it may be held after its checks, too" : "it may be held";
   if (gate.requireConfidence && !then.requireConfidence)
-    return { kind: "unknown", why: "whether it stated a confidence is not recorded, and one is demanded" };
+    return {
+      kind: "unknown",
+      would,
+      why: "whether it stated a confidence is not recorded, and one is demanded",
+    };
   if (gate.threshold <= then.threshold) return { kind: "enough" };
-  const why = `what it stated is not recorded: nothing, or at least ${then.threshold / 10_000}`;
-  return { kind: "unknown", why };
+  const why = `the confidence that it stated is not recorded: none, or at least ${then.threshold / 10_000}`;
+  return { kind: "unknown", would, why };
 }
 
-function isStated({ report, withheld, spec }: Step, { stated, attempt }: CompleteStep): boolean {
+/** True when the log has the confidence of a result that was not held. Where one had to be stated, the command assumes it. */
+function isStated({ report, withheld }: Step, { stated, attempt }: CompleteStep): boolean {
   const isOfAttempt = (statement: typeof report | typeof withheld): boolean =>
     statement?.attempt === attempt && statement.confidence !== undefined;
-  if (isOfAttempt(report)) return true;
-  if (stated === undefined) return isOfAttempt(withheld);
-  // The log says of what was held what it stated, or that it stated nothing; what was enough is assumed.
-  return stated.confidence === undefined || stated.confidence !== spec.gate?.threshold;
+  return isOfAttempt(report) || (stated === undefined && isOfAttempt(withheld));
 }
 
 interface RecordedDecision {

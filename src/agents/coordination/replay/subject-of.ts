@@ -43,6 +43,26 @@ function findToldStep({ tellings, escalations }: OpenCoordination, tellingId: st
   return of && (of.kind === "result" ? of.stepId : escalations.get(of.escalationId)?.stepId);
 }
 
+/** True for commands of people and agents that mean nothing where their subject would not be there. */
+export function isMootWithoutSubject({ type }: Command): boolean {
+  return MOOT_WITHOUT_SUBJECT.has(type);
+}
+
+const MOOT_WITHOUT_SUBJECT: ReadonlySet<Command["type"]> = new Set([
+  "answerEscalation",
+  "expireEscalation",
+  "recordNotice",
+  "recordTelling",
+  "withholdText",
+  "recordShortened",
+  "recordSuppressed",
+  "reportStep",
+  "releaseClaims",
+  "settleReview",
+  "judgePlan",
+  "stopChild",
+]);
+
 /** The steps whose fate facts may change. */
 export function listTouchedSteps(state: Coordination, facts: readonly FactDraft[]): StepId[] {
   if (state.kind === "unopened") return [];

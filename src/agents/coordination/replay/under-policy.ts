@@ -117,22 +117,25 @@ interface OfStep {
   readonly step: CoordinationStep | undefined;
 }
 
-/** A step of a plan that says nothing of retries has those of the plan. */
+/** A step of a plan that says nothing of retries has those of the plan. One that is sent once has none. */
 function applyRetryPolicyToStep(
-  { stepId, planned, retryBudget }: StepAdmitted,
+  { stepId, planned, retryBudget, deliveryMode }: StepAdmitted,
   { failurePolicy }: Created,
   { under, step }: OfStep,
 ): Partial<Pick<StepAdmitted, "retryBudget" | "planned">> {
-  if (!planned || stepId === DELIVERY_STEP_ID) return {};
+  if (!planned || stepId === DELIVERY_STEP_ID || deliveryMode === "best_effort") return {};
   const { retry = {}, failurePolicy: other = {} } = under.policy;
-  const isOfPlan = under.plan
-    ? ownBudget(under.plan, step) === undefined
-    : retryBudget === failurePolicy.retryBudget;
-  const ofPlan = isOfPlan ? other.retryBudget : undefined;
+  const isPlans = hasBudgetOfPlan(retryBudget, failurePolicy.retryBudget, { under, step });
+  const ofPlan = isPlans ? other.retryBudget : undefined;
   return {
     retryBudget: retry.budget ?? ofPlan ?? retryBudget,
     planned: { ...planned, backoffMs: retry.backoffMs ?? planned.backoffMs },
   };
+}
+
+/** Without the plan, a step with as many retries as the plan counts as one that says nothing of them. */
+function hasBudgetOfPlan(ofStep: number, ofPlan: number, { under, step }: OfStep): boolean {
+  return under.plan ? ownBudget(under.plan, step) === undefined : ofStep === ofPlan;
 }
 
 function ownBudget({ defaults }: CoordinationPlan, step: CoordinationStep | undefined): number | undefined {

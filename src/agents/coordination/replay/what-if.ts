@@ -7,7 +7,7 @@
  */
 import type { Command } from "../contracts/commands.ts";
 import { assertInvariant } from "../contracts/errors.ts";
-import { epochMsOf, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { epochMsOf, OWNER_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import { decide } from "../dispatch/decide.ts";
@@ -16,12 +16,19 @@ import { record } from "../dispatch/record.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
 import { explainOtherOrigin } from "./built-on-another.ts";
 import { factsOf, type Detected } from "./decide-again.ts";
-import { explainDecision, timeOf, describeDecision } from "./decision-text.ts";
-import { checkEvidence, withPolicy } from "./policy-command.ts";
+import { explainDecision, timeOf, describeDecisions } from "./decision-text.ts";
+import { explainReachedBudget, isStoppedAsWell } from "./policy-budget.ts";
+import { checkEvidence, withPolicy, type EvidenceCheck } from "./policy-command.ts";
 import type { Decided } from "./replay-log.ts";
 import { ruleOnConflictUnderPolicy } from "./policy-conflict.ts";
 import { isSameValue } from "./same-value.ts";
-import { isTransferable, subjectOf, listTouchedSteps, withNamesOf } from "./subject-of.ts";
+import {
+  isMootWithoutSubject,
+  isTransferable,
+  listTouchedSteps,
+  subjectOf,
+  withNamesOf,
+} from "./subject-of.ts";
 import { stateUnder, type Under } from "./under-policy.ts";
 
 /** A decision that would have been another one. */
@@ -109,7 +116,18 @@ function take(world: World, decided: Decided, under: Under): void {
   if (lead.type === "conflict.detected" && lead.payload.contest) takeConflict(world, decided, under);
   else if (decided.command) takeCommand(world, { ...decided, command: decided.command }, under);
   else takeTold(world, decided);
+  noteReachedBudget(world, decided);
   comparePhases(world, decided, listTouchedSteps(decided.before, decided.facts));
+}
+
+/** Notes a child whose calls reached the budget of the policy: it may have come to nothing. */
+function noteReachedBudget(world: World, decided: Decided): void {
+  const [stepId] = listTouchedSteps(decided.before, decided.facts);
+  const why = explainReachedBudget(world.state, decided);
+  if (!stepId || why === undefined || world.parted.has(stepId)) return;
+  const would = "the budget stops its next call";
+  tell(world, decided, { stepId, decided: "its calls go on", would, why, certainty: "unknown" });
+  splitStep(world, stepId, { why: "the budget may have stopped it", byFate: false });
 }
 
 /** Questions that were open then, and would have been closed before now. */
@@ -193,13 +211,12 @@ function takeCommand(world: World, decided: Commanded, under: Under): void {
     leave(world, decided, { stepId: subject, why: broken });
     return;
   }
-  const evidence = checkEvidence({ before, after: world.state, command });
+  const evidence = checkEvidence({ before, after: world.state, command, facts });
   const policyCommand = withPolicy({ state: world.state, command, facts, under, evidence });
   const decision = decide(world.state, policyCommand, world.now);
   const drafts = giveRecordedNames(world, facts, factsOf(decision));
   apply(world, drafts);
-  if (evidence.kind === "unknown")
-    noteMissingEvidence(world, decided, { stepId: subject, why: evidence.why });
+  if (evidence.kind === "unknown") noteMissingEvidence(world, decided, evidence);
   const recorded = facts.map(draftOf);
   if (isSameValue(recorded, drafts)) return;
   const reason = decision.kind === "refused" ? decision.reason : undefined;
@@ -215,12 +232,13 @@ function isRefusedSpawn({ type }: Command, reason: string | undefined): boolean 
 function noteMissingEvidence(
   world: World,
   decided: Commanded,
-  { stepId, why }: { readonly stepId: StepId | undefined; readonly why: string },
+  { would, why }: EvidenceCheck & { readonly kind: "unknown" },
 ): void {
+  const stepId = subjectOf(decided.before, decided);
   tell(world, decided, {
     ...(stepId && { stepId }),
     decided: "the result counts",
-    would: "it may be held",
+    would,
     why,
     certainty: "unknown",
   });
@@ -239,11 +257,14 @@ function giveRecordedNames(
 
 /** Notes a decision that was taken, and would not have been taken under the policy. */
 function noteNotDecided(world: World, decided: Commanded, reason: string | undefined): void {
+  const { command } = decided;
+  if (isMootWithoutSubject(command) || isStoppedAsWell(world.state, command)) world.leftOut += 1;
+  else if (command.type === "stopAtBudget") noteNotStopped(world, decided, command.stepId);
+  else noteStepsNotDecided(world, decided, reason);
+}
+
+function noteStepsNotDecided(world: World, decided: Commanded, reason: string | undefined): void {
   const { command, facts } = decided;
-  if (QUIET.has(command.type)) {
-    world.leftOut += 1;
-    return;
-  }
   const stepIds = new Set(listTouchedSteps(decided.before, facts));
   const certainty = world.parted.size > 0 ? "follows" : "differs";
   const would = command.type === "admitSpawn" ? "the spawn is refused" : "not decided";
@@ -259,28 +280,28 @@ function noteNotDecided(world: World, decided: Commanded, reason: string | undef
   }
 }
 
-/** Commands of people and agents that mean nothing where their subject would not be there. */
-const QUIET: ReadonlySet<Command["type"]> = new Set([
-  "answerEscalation",
-  "expireEscalation",
-  "recordNotice",
-  "recordTelling",
-  "withholdText",
-  "recordShortened",
-  "recordSuppressed",
-  "reportStep",
-  "releaseClaims",
-  "settleReview",
-  "judgePlan",
-  "stopChild",
-]);
+/** Notes a session that the budget of the policy does not stop. It goes on in another way from there. */
+function noteNotStopped(world: World, decided: Commanded, stepId: StepId): void {
+  const { state } = world;
+  const isOwner = stepId === OWNER_STEP_ID && state.kind !== "unopened";
+  const session = isOwner ? state.created.ownerSession : undefined;
+  if (session !== undefined && world.sessions.has(session)) {
+    world.leftOut += 1;
+    return;
+  }
+  tell(world, decided, {
+    ...(session === undefined && { stepId }),
+    decided: describeDecisions(decided.facts.map(draftOf)),
+    would: "the budget allows it",
+    why: "the budget is not reached",
+    certainty: world.parted.size > 0 ? "follows" : "differs",
+  });
+  if (session !== undefined) world.sessions.add(session);
+  else splitStep(world, stepId, { why: "the budget would not have stopped it", byFate: false });
+}
 
 function stepIn({ before }: Decided, fact: FactEvent): StepId | undefined {
   return listTouchedSteps(before, [fact])[0];
-}
-
-function describeDecisions(facts: readonly FactDraft[]): string {
-  return facts.map(describeDecision).filter(Boolean).join("; ");
 }
 
 /** Step by step: what was decided of each, and what would have been. */

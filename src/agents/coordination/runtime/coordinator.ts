@@ -233,13 +233,12 @@ function createLife(core: Core, shared: SharedLedger | undefined): Pick<Coordina
   return {
     start: async () => {
       await shared?.start(createSharedWork(core));
-      await dispatcher.start();
+      if (!life.signal.aborted) await dispatcher.start();
     },
     stop: async () => {
       life.abort();
-      await usage.stop();
-      await shared?.stop();
-      await dispatcher.stop();
+      // The dispatcher stops at once: nothing is recorded of agents that are ended meanwhile.
+      await Promise.all([dispatcher.stop(), usage.stop(), shared?.stop()]);
       await shared?.leave();
     },
   };

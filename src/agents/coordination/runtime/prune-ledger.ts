@@ -16,7 +16,7 @@ const PAGE = 200;
 const PORTION_EVENTS_MAX = 100;
 
 /** The parts of a ledger that pruning uses. */
-export type PrunedLedger = Pick<LedgerStore, "damage"> & {
+export type PrunedLedger = Pick<LedgerStore, "damage" | "pruned"> & {
   readonly workflows: WorkflowStore;
   readonly pruning: LedgerPruning;
 };
@@ -163,9 +163,11 @@ async function findReasonToKeep(
   return (await hasDamage(ledger, run)) ? "damaged" : undefined;
 }
 
+/** A run that another prune removed meanwhile is not damaged: no event of it is there any more. */
 async function hasDamage(ledger: PrunedLedger, { runId, kind, length }: PrunableRun): Promise<boolean> {
   const store = kind === "workflow" ? ledger.workflows : ledger;
-  return (await store.damage(runId as CoordinationId, { before: length })) !== undefined;
+  const damage = await store.damage(runId as CoordinationId, { before: length });
+  return damage !== undefined && (await store.pruned.find(runId)) === undefined;
 }
 
 interface Roots {

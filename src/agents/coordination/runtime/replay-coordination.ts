@@ -50,6 +50,8 @@ export interface ReplayedUnder {
   readonly next: readonly NextAct[];
   /** Whether the text of the plan was there: what its steps ask for beyond the operator. */
   readonly plan: "kept" | "deleted" | "none";
+  /** The policy has a budget and the coordination is a plan, which states its own. */
+  readonly isBudgetLeftOut?: true;
 }
 
 export interface NextAct {
@@ -105,7 +107,7 @@ function assertThere({ kind, coordinationId, nextSequence }: Coordination, from:
 }
 
 interface Under {
-  readonly plan: ReplayedUnder["plan"];
+  readonly about: Pick<ReplayedUnder, "plan" | "isBudgetLeftOut">;
   readonly other: Counterfactual;
   decisions: number;
 }
@@ -213,29 +215,34 @@ async function underOf(
   policy: ReplayPolicy,
 ): Promise<Under> {
   const content = first?.type === "coordination.created" ? first.payload.plan?.content : undefined;
-  const text = content && (await store.get(content.sha256));
-  const plan = text === undefined ? undefined : planIn(text);
+  const plan = content && (await readPlan(store, content.sha256));
+  const isBudgetLeftOut = content !== undefined && policy.budget !== undefined;
   return {
-    plan: plan ? "kept" : content ? "deleted" : "none",
+    about: {
+      plan: plan ? "kept" : content ? "deleted" : "none",
+      ...(isBudgetLeftOut && { isBudgetLeftOut }),
+    },
     other: createCounterfactual({ policy, ...(plan && { plan }) }),
     decisions: 0,
   };
 }
 
-function planIn(text: string): CoordinationPlan | undefined {
+async function readPlan(store: ReplayStore, sha256: string): Promise<CoordinationPlan | undefined> {
+  const text = await store.get(sha256);
+  if (text === undefined) return undefined;
   const parsed = parsePlan(parseJsonOrNothing(text));
   return parsed.ok ? parsed.value : undefined;
 }
 
 function resultOf({ under }: Reading, recorded: Coordination): ReplayedUnder | undefined {
   if (!under) return undefined;
-  const { plan } = under;
+  const { about } = under;
   const status = statusOf(recorded);
   if (under.decisions === 0)
-    return { plan, points: [], leftOut: 0, uncertain: [], recorded: status, would: status, next: [] };
+    return { ...about, points: [], leftOut: 0, uncertain: [], recorded: status, would: status, next: [] };
   const { points, leftOut, uncertain, state, next } = under.other.result();
   return {
-    plan,
+    ...about,
     points,
     leftOut,
     uncertain,

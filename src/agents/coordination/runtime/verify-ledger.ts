@@ -6,7 +6,7 @@
  * fork has from its source is what its source had.
  */
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
-import { isCoordinationError } from "../contracts/errors.ts";
+import { isCoordinationError, isLedgerOutage } from "../contracts/errors.ts";
 import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/coordination-summary.ts";
@@ -95,6 +95,7 @@ async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promi
     return (await store.overlapping(query)).lastToken;
   };
   const counted = await readLastToken().catch((error: unknown) => {
+    if (isLedgerOutage(error)) throw error;
     problems.push({ kind: "index_differs", message: `the claims are unreadable: ${messageOf(error)}` });
     return undefined;
   });
@@ -163,6 +164,7 @@ async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunChe
     await checkFork(check, { store, forks });
     check.problems.push(...(await checkLength(store, entry, check.state.nextSequence)));
   } catch (error) {
+    if (isLedgerOutage(error)) throw error;
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
     const problem = { kind, message: messageOf(error), runId, sequence: check.state.nextSequence } as const;
     return { problems: [...check.problems, problem], indexProblems: check.indexProblems };

@@ -1,5 +1,5 @@
 /** Owns: what one coordination adds to the statistics, counted from its log. Does not own: what they are compared with (`measures.ts`). */
-import type { Answerer } from "../contracts/escalation.ts";
+import { isBudgetStop, type Answerer } from "../contracts/escalation.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type StepId } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
@@ -61,6 +61,8 @@ export function createCounts(): Counts {
 interface Counting {
   readonly counts: Counts;
   openedAtMs: number;
+  /** The step whose agent submitted the plan ended, and the plan with it. */
+  endsWithParent: boolean;
   readonly completed: Set<StepId>;
   /** `STEP/ATTEMPT` of results that waited for a check, a merge or people. */
   readonly gated: Set<string>;
@@ -80,6 +82,7 @@ export function createCoordinationCounter(): CoordinationCounter {
   const counting: Counting = {
     counts: createCounts(),
     openedAtMs: 0,
+    endsWithParent: false,
     completed: new Set(),
     gated: new Set(),
     passing: new Set(),
@@ -132,10 +135,16 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     counts.conflicts += 1;
     if (contest?.cause === "overwritten") counts.lostUpdates += 1;
   },
-  "session.told": ({ counts }, { delivery }) => {
-    countTelling(counts, delivery);
+  "session.told": ({ counts }, { tellingId, delivery }) => {
+    // A session that is asked in place of people is told a question, and no result.
+    if (!tellingId.startsWith("question:")) countTelling(counts, delivery);
   },
-  "coordination.escalated": (counting, { escalationId, stepId }, atMs) => {
+  "coordination.cancel_requested": (counting, { by, stepId }) => {
+    if (by === "parent" && stepId === undefined) counting.endsWithParent = true;
+  },
+  "coordination.escalated": (counting, question, atMs) => {
+    if (isBudgetStop(question)) return;
+    const { escalationId, stepId } = question;
     counting.counts.questions += 1;
     counting.askedAtMs.set(escalationId, atMs);
     if (stepId !== undefined) countHeld(counting, stepId);
@@ -152,8 +161,9 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
   "escalation.closed": ({ counts }, { resolution }) => {
     if (resolution === "expired") counts.expired += 1;
   },
-  "coordination.terminal": ({ counts }, { status, delivery }) => {
-    if (delivery !== undefined) countTelling(counts, delivery);
+  "coordination.terminal": ({ counts, endsWithParent }, { status, delivery }) => {
+    // A plan that ends with its parent has nobody left to tell.
+    if (delivery !== undefined && !endsWithParent) countTelling(counts, delivery);
     // Whoever cancels wants no success.
     if (status === "cancelled") return;
     counts.ended += 1;

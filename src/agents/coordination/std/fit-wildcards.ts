@@ -12,6 +12,9 @@ export interface Wildcard {
 /** `*` is any number of characters of a name, `?` one. */
 export const WITHIN_NAME: Wildcard = { any: "*", isFit: (part, wanted) => wanted === "?" || part === wanted };
 
+/** `*` is any number of characters, and nothing else stands for another: a session's key may have a question mark. */
+export const ANY_CHARACTERS: Wildcard = { any: "*", isFit: (part, wanted) => part === wanted };
+
 /** `**` is any number of folders. */
 export const ACROSS_FOLDERS: Wildcard = {
   any: "**",

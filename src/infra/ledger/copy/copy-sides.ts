@@ -57,8 +57,10 @@ export interface CopyTarget extends CopySide {
   finish(counts: CopiedCounts, movedFrom: string | undefined): Promise<void>;
 }
 
-/** A ledger that gateways of other machines may have open. */
-export interface SharedCopyTarget extends CopyTarget {
+/** A place that gateways of other machines may have open. */
+export interface SharedPlace {
+  /** As it may be shown. */
+  readonly place: string;
   /** Lists the gateways that have told of themselves, by their ids. */
   listGateways(): Promise<readonly GatewayProcess[]>;
 }

@@ -1,7 +1,13 @@
 /** Owns: reading a ledger on a server as the source of a copy: one read transaction lasts for the whole copy. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CopiedCounts, CopySource } from "../../ledger/copy/copy-sides.ts";
-import type { ConnectOptions, PostgresDatabase, SendQuery, WriterConnection } from "../database/connect.ts";
+import {
+  WITHOUT_TIME_LIMIT,
+  type ConnectOptions,
+  type PostgresDatabase,
+  type SendQuery,
+  type WriterConnection,
+} from "../database/connect.ts";
 import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
 import { readMovedFrom } from "../database/read-log-rows.ts";
@@ -48,8 +54,10 @@ async function stampOutside(database: PostgresDatabase): Promise<string> {
   let writer: WriterConnection | undefined;
   let isBroken = true;
   try {
-    writer = await database.connectWriter();
+    writer = await database.connectWriter({ isUnlimited: true });
+    await writer.query(`begin isolation level read committed read only; ${WITHOUT_TIME_LIMIT}`);
     const stamp = await stampTables(writer.query);
+    await writer.query("commit");
     isBroken = false;
     return stamp;
   } catch (error) {

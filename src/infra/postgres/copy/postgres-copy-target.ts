@@ -9,13 +9,15 @@ import type {
   CopiedRow,
   CopiedValue,
   CopyMark,
+  CopyTarget,
   GatewayProcess,
-  SharedCopyTarget,
+  SharedPlace,
 } from "../../ledger/copy/copy-sides.ts";
 import { COPY_MARK } from "../../ledger/half-copy.ts";
 import {
   COMMIT_TO_DISK,
   connect,
+  WITHOUT_TIME_LIMIT,
   type ConnectOptions,
   type PostgresDatabase,
   type SendQuery,
@@ -25,12 +27,20 @@ import { openDatabase } from "../database/open-server.ts";
 import { toLedgerError } from "../database/postgres-errors.ts";
 import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
 
-/** @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a ledger that is not empty and no half copy */
+export interface PostgresCopyOptions extends ConnectOptions {
+  /** Refuses an empty ledger that a gateway has open, by throwing. With the mark of a half copy, no gateway opens one. */
+  readonly refuseGateways: (target: SharedPlace) => Promise<void>;
+}
+
+/**
+ * @throws CoordinationError as `openDatabase` and `refuseGateways`, and `INPUT_INVALID` for a ledger that is not empty and no half
+ * copy
+ */
 export async function writeToPostgres<T>(
-  options: ConnectOptions,
-  copy: (target: SharedCopyTarget) => Promise<T>,
+  options: PostgresCopyOptions,
+  copy: (target: CopyTarget) => Promise<T>,
 ): Promise<T> {
-  await refuseFilled(options);
+  await refuseUsed(options);
   const database = await openDatabase({ ...options, mode: "write", isCopyTarget: true });
   try {
     return await copy(createTarget(database));
@@ -43,27 +53,29 @@ export async function writeToPostgres<T>(
  * Opening a ledger for writing gives it the newest schema, which shuts older gateways out of it: one that will be refused has to be
  * only read before.
  */
-async function refuseFilled(options: ConnectOptions): Promise<void> {
+async function refuseUsed(options: PostgresCopyOptions): Promise<void> {
   const database = await connect(options);
   try {
     const { name: place, query } = database;
     const applied = await readApplied(query);
     if (!applied) return;
     checkSchema(place, applied);
-    if (!(await hasMark(query))) await refuseRows(place, query);
+    if (await hasMark(query)) return;
+    await refuseRows(place, query);
+    const listGateways = (): Promise<GatewayProcess[]> => query<GatewayProcess>(GATEWAYS);
+    if (applied.length >= OWNERS_SINCE_VERSION) await options.refuseGateways({ place, listGateways });
   } finally {
     await database.close();
   }
 }
 
-function createTarget(database: PostgresDatabase): SharedCopyTarget {
+function createTarget(database: PostgresDatabase): CopyTarget {
   const { name: place, query } = database;
   const change = (work: (send: SendQuery) => Promise<void>): Promise<void> => runTransaction(database, work);
   return {
     place,
     readRows: createRowReader(query),
     readMark: () => readMark(query),
-    listGateways: () => query<GatewayProcess>(GATEWAYS),
     begin: (mark) =>
       change(async (send) => {
         await refuseRows(place, send);
@@ -89,6 +101,9 @@ function createTarget(database: PostgresDatabase): SharedCopyTarget {
   };
 }
 
+/** The schema in which gateways tell of themselves. */
+const OWNERS_SINCE_VERSION = 3;
+
 /** Their ids are those of `createGatewayOwnerId`: `gateway:NAME/START`. */
 const GATEWAYS = `
   select id, substring(id from '^gateway:([^/]+)/') as gateway, process, beats
@@ -103,8 +118,8 @@ async function runTransaction(
   let writer: Awaited<ReturnType<PostgresDatabase["connectWriter"]>> | undefined;
   let isBroken = true;
   try {
-    writer = await database.connectWriter();
-    await writer.query("begin isolation level read committed");
+    writer = await database.connectWriter({ isUnlimited: true });
+    await writer.query(`begin isolation level read committed; ${WITHOUT_TIME_LIMIT}`);
     await work(writer.query);
     await writer.query("commit");
     isBroken = false;

@@ -6,7 +6,7 @@
  * the ledger each write finds its events in their places with their hashes, and is done, or finds the places free.
  */
 import { setImmediate as passTurn, setTimeout as passed } from "node:timers/promises";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import { groupCommit } from "../../ledger/group-commit.ts";
 import type { PostgresDatabase, SendQuery, WriterConnection } from "./connect.ts";
@@ -61,14 +61,16 @@ async function commitEach(writes: readonly Write[], options: WriteQueueOptions):
   try {
     return await commitSurely(writes, options);
   } catch (error) {
-    const isOfOne =
-      error instanceof CoordinationError &&
-      (error.code === "LEDGER_CONFLICT" || error.code === "INPUT_INVALID");
-    if (!isOfOne || writes.length === 1) throw error;
+    if (!isOfOneWrite(error) || writes.length === 1) throw error;
     const errors: Errors = [];
     for (const write of writes) errors.push(await findError(write, options));
     return errors;
   }
+}
+
+/** True where one of the writes is refused, and not where the server or the way to it fails. */
+function isOfOneWrite(error: unknown): boolean {
+  return isCoordinationError(error) && (error.code === "LEDGER_CONFLICT" || error.code === "INPUT_INVALID");
 }
 
 async function findError(write: Write, options: WriteQueueOptions): Promise<Error | undefined> {
@@ -143,8 +145,9 @@ async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): 
     return { kind: "committed", errors };
   } catch (cause) {
     const isLost = isConnectionLost(cause);
-    if (!isLost && writer) isBroken = !(await cancelTransaction(writer));
     const error = toLedgerError(cause, database);
+    // A server that takes no writes may be a primary of before: the next connection leads to the one of now.
+    if (writer && isOfOneWrite(error)) isBroken = !(await cancelTransaction(writer));
     return { kind: "failed", failedAt: isLost || failedAt === "connect" ? failedAt : "write", error };
   } finally {
     writer?.release(isBroken);

@@ -20,10 +20,13 @@ export interface PostgresDatabase extends LedgerPlace {
   readonly query: SendQuery;
   /** One statement that writes, by itself: what it wrote is on disk when it is answered. @throws CoordinationError */
   readonly write: SendQuery;
-  /** All that is read is of one moment. @throws CoordinationError */
+  /** All that is read is of one moment, also of whole tables: answers have no time limit. @throws CoordinationError */
   snapshot<T>(read: (query: SendQuery) => Promise<T>): Promise<T>;
-  /** A connection for one transaction that changes the log. There is one at a time. Throws what the driver throws. */
-  connectWriter(): Promise<WriterConnection>;
+  /**
+   * A connection for one transaction that changes the log, or with `isUnlimited` reads or changes whole tables: then answers have no
+   * time limit. There is one at a time. Throws what the driver throws.
+   */
+  connectWriter(options?: { readonly isUnlimited: boolean }): Promise<WriterConnection>;
   close(): Promise<void>;
 }
 
@@ -42,9 +45,11 @@ export interface ConnectOptions {
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Longer than any lock is waited for, so that the server answers first where it can. */
 const ANSWER_TIMEOUT_MS = 60_000;
+/** The longest that a timer can wait, 24 days: in place of no limit. */
+const UNLIMITED_MS = 2 ** 31 - 1;
 /** Idle connections end after this. */
 const IDLE_MS = 30_000;
-/** Kept plans are made for the tables as they were: a connection is replaced after this. */
+/** Kept plans are made for the tables as they were, and the server of before may be none now: a connection is replaced after this. */
 const LIFETIME_S = 300;
 const POOL_MAX = 8;
 const POOL_LIMIT = 500;
@@ -66,6 +71,9 @@ export const BEGIN_WRITING = `
   set local idle_in_transaction_session_timeout = '2s';
   ${COMMIT_TO_DISK}`;
 
+/** For the transaction that it is sent in. The server may have a limit for what gateways ask, which tables outgrow. */
+export const WITHOUT_TIME_LIMIT = "set local statement_timeout = 0";
+
 const OID = { int8: 20, text: 25 } as const;
 
 /** Loads the driver, which nothing needs that keeps its ledger in a file. */
@@ -78,13 +86,16 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS + options.busyTimeoutMs,
     idleTimeoutMillis: IDLE_MS,
+    maxLifetimeSeconds: LIFETIME_S,
     keepAlive: true,
+    // So that statements without a time limit end, too, where the server is gone without a word.
+    keepAliveInitialDelayMillis: IDLE_MS,
     // Statements of one transaction are sent without waiting for the answers of those before them.
     pipeline: true,
     fallback_application_name: "openclaw-coordination",
     types: { getTypeParser: createTypeParsers(driver.types) },
   };
-  const readers = new driver.Pool({ ...settings, max: poolMax, maxLifetimeSeconds: LIFETIME_S });
+  const readers = new driver.Pool({ ...settings, max: poolMax });
   const writers = new driver.Pool({ ...settings, max: 1 });
   // An idle connection that ends is replaced when one is needed.
   for (const pool of [readers, writers]) pool.on("error", () => undefined);
@@ -100,12 +111,12 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
     query: (sql, values) => guard(() => useReader(readers, (client) => sendQuery(client, sql, values))),
     write: (sql, values) => guard(() => useReader(readers, (client) => sendWrite(client, sql, values))),
     snapshot: (read) => guard(() => readSnapshot(readers, read)),
-    connectWriter: async () => {
+    connectWriter: async ({ isUnlimited } = { isUnlimited: false }) => {
       const client = await writers.connect();
       // A statement that was sent fails with the connection; the event only says so again.
       client.on("error", ignoreError);
       return {
-        query: (sql, values) => sendQuery(client, sql, values),
+        query: isUnlimited ? createUnlimitedSend(client) : (sql, values) => sendQuery(client, sql, values),
         release: (isBroken) => {
           client.off("error", ignoreError);
           client.release(isBroken);
@@ -134,11 +145,24 @@ async function isDirect(client: pg.ClientBase & { readonly processID?: number })
   return rows[0]?.pid === client.processID;
 }
 
-async function sendQuery<Row>(client: pg.ClientBase, sql: string, values: SqlValues = {}): Promise<Row[]> {
+/** The driver's types do not have the time limit of a single statement. */
+type LimitedQuery = pg.QueryConfig & { readonly query_timeout?: number };
+
+async function sendQuery<Row>(
+  client: pg.ClientBase,
+  sql: string,
+  values: SqlValues = {},
+  limits: Pick<LimitedQuery, "query_timeout"> = {},
+): Promise<Row[]> {
   const { name, ...statement } = bindValues(sql, values);
   const isKept = name !== undefined && directness.get(client) === true;
-  const { rows } = await client.query<Record<string, unknown>>({ ...statement, ...(isKept && { name }) });
+  const query: LimitedQuery = { ...statement, ...(isKept && { name }), ...limits };
+  const { rows } = await client.query<Record<string, unknown>>(query);
   return rows as Row[];
+}
+
+function createUnlimitedSend(client: pg.ClientBase): SendQuery {
+  return (sql, values) => sendQuery(client, sql, values, { query_timeout: UNLIMITED_MS });
 }
 
 /** Where the statement fails, the server answers the commit with a rollback. */
@@ -169,8 +193,8 @@ async function useReader<T>(pool: pg.Pool, read: (client: pg.PoolClient) => Prom
 
 function readSnapshot<T>(pool: pg.Pool, read: (query: SendQuery) => Promise<T>): Promise<T> {
   return useReader(pool, async (client) => {
-    await client.query("begin isolation level repeatable read read only");
-    const result = await read((sql, values) => sendQuery(client, sql, values));
+    await client.query(`begin isolation level repeatable read read only; ${WITHOUT_TIME_LIMIT}`);
+    const result = await read(createUnlimitedSend(client));
     await client.query("commit");
     return result;
   });

@@ -6,7 +6,7 @@ import {
   hasRunEnded,
   type WorkflowStatus,
 } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { isLedgerOutage } from "../../../agents/coordination/contracts/errors.ts";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 import {
@@ -55,17 +55,15 @@ export async function inspectDatabase(database: PostgresDatabase): Promise<Store
 
 type Check = (query: SendQuery, report: Report) => Promise<void>;
 
-const NO_DAMAGE: ReadonlySet<string> = new Set(["LEDGER_BUSY", "LEDGER_UNAVAILABLE"]);
-
 /**
- * A check that the server cannot answer ends its transaction, and not those of the others. That the server is busy or cannot be reached
- * is no damage.
+ * A check that the server cannot answer ends its transaction, and not those of the others. That the server is busy or full, or cannot be
+ * reached, is no damage.
  */
 async function tryCheck(check: Check, database: PostgresDatabase, report: Report): Promise<void> {
   try {
     await database.snapshot((query) => check(query, report));
   } catch (error) {
-    if (isCoordinationError(error) && NO_DAMAGE.has(error.code)) throw error;
+    if (isLedgerOutage(error)) throw error;
     report({ kind: "file_damaged", message: describeError(error) });
   }
 }

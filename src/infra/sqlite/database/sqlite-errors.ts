@@ -10,6 +10,7 @@ import { describeError } from "../../../agents/coordination/std/describe-error.t
 const BY_PRIMARY_CODE: Readonly<Record<string, ErrorCode>> = {
   SQLITE_BUSY: "LEDGER_BUSY",
   SQLITE_LOCKED: "LEDGER_BUSY",
+  SQLITE_NOMEM: "LEDGER_BUSY",
   SQLITE_FULL: "LEDGER_FULL",
   SQLITE_CORRUPT: "LEDGER_CORRUPT",
   SQLITE_NOTADB: "LEDGER_CORRUPT",

@@ -62,8 +62,19 @@ function tryCheck(
   try {
     check(database, report);
   } catch (error) {
+    if (isFailureAround(error)) throw error;
     report({ kind: "file_damaged", message: describeError(error) });
   }
+}
+
+const FAILURES_AROUND = /^SQLITE_(?:FULL|NOMEM|BUSY|LOCKED|PROTOCOL|CANTOPEN|READONLY|PERM|IOERR)/u;
+/** The bytes of the file cannot be read, so that nobody can say that they are whole. */
+const BYTES_UNREADABLE = /^SQLITE_IOERR_(?:READ|SHORT_READ|DATA|CORRUPTFS)$/u;
+
+/** True where SQLite could not check, as without room for what it sorts, and found nothing. */
+function isFailureAround(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return FAILURES_AROUND.test(code) && !BYTES_UNREADABLE.test(code);
 }
 
 function checkFile(database: Database, report: Report): void {

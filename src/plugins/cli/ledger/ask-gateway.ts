@@ -42,9 +42,12 @@ const ADVICE: ReadonlyMap<unknown, string> = new Map([
 
 class GatewayRefusal extends CoordinationError {
   readonly #advice: string | undefined;
+  /** The gateway's words beside its sentence, such as everything that is wrong with a plan. */
+  readonly details: unknown;
 
   constructor(answer: Refused) {
     super(...meaningOf(answer));
+    this.details = answer.details;
     const { refusal } = (answer.details ?? {}) as { readonly refusal?: unknown };
     this.#advice = ADVICE.get(refusal);
   }

@@ -60,10 +60,10 @@ function describeSpeed(events: number, tookMs: number): string {
 }
 
 function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
-  const { points, plan, leftOut, uncertain } = under;
+  const { points, leftOut, uncertain } = under;
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
-  const deletions = plan === "deleted" ? [DELETED] : [];
-  if (points.length === 0) return ["Under the policy the same would have been decided.", ...deletions];
+  const limits = listLimits(under);
+  if (points.length === 0) return ["Under the policy the same would have been decided.", ...limits];
   return [
     `Under the policy ${formatCount(points.length, "decision")} would have been another:`,
     ...points.flatMap((point) => renderPoint(point, terminal)),
@@ -76,9 +76,16 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
     ...uncertain.map(({ stepId, why }) => `No longer certain: ${print(stepId)} (${print(why)})`),
     `Recorded: ${under.recorded}. As far as it is certain: ${under.would}.`,
     ...renderNext(under, print),
-    ...deletions,
+    ...limits,
   ];
 }
+
+/** Lists what the other history does not look at. */
+function listLimits({ plan, isBudgetLeftOut }: ReplayedUnder): string[] {
+  return [...(isBudgetLeftOut ? [BUDGET_LEFT_OUT] : []), ...(plan === "deleted" ? [DELETED] : [])];
+}
+
+const BUDGET_LEFT_OUT = "Left out: budget. It bounds coordinations that spawns open; a plan states its own.";
 
 const DELETED =
   "The text of the plan is not kept any more: what its steps ask for beyond the operator is known only as far as the ledger says.";

@@ -1,5 +1,6 @@
 /** Owns: `plan` with its subcommands, and of them `validate` and `graph`. */
 import { laneSchema } from "../../../agents/coordination/contracts/envelope.ts";
+import { checkNewPlan } from "../../../agents/coordination/plan/check-new-plan.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import type { Compilation } from "../../../agents/coordination/plan/compile-plan.ts";
 import { chainOf } from "../../../agents/coordination/plan/plan-problem.ts";
@@ -44,7 +45,7 @@ export function addPlan(parent: CommandGroup, host: CliHost): void {
 }
 
 async function validatePlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
-  const checked = await checkFile(file);
+  const checked = await checkFile(file, checkNewPlan);
   if (checked.kind === "refused")
     await tellProblems(host, checked.problems, { options, output: host.stdout });
   else if (options.json) {
@@ -59,16 +60,16 @@ async function validatePlan(host: CliHost, file: string, options: JsonOption): P
 }
 
 async function drawPlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
-  const checked = await checkFile(file);
+  const checked = await checkFile(file, checkPlan);
   if (checked.kind === "refused")
     await tellProblems(host, checked.problems, { options, output: host.stderr });
   else if (options.json) await writeJson(host, checked.graph);
   else await host.stdout.write(mermaidOf(checked.graph));
 }
 
-async function checkFile(file: string): Promise<Compilation> {
+async function checkFile(file: string, check: (value: unknown) => Compilation): Promise<Compilation> {
   const loaded = await loadPlanFile(file);
-  return loaded.ok ? checkPlan(loaded.value) : { kind: "refused", problems: loaded.problems };
+  return loaded.ok ? check(loaded.value) : { kind: "refused", problems: loaded.problems };
 }
 
 function renderSummary(graph: StepGraph, terminal: Terminal): string {

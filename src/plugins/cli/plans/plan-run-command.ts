@@ -1,6 +1,7 @@
 /** Owns: `plan run`: checking the file here, handing the plan to the gateway and saying what became of it. */
 import { askAboutPlan } from "./ask-about-plan.ts";
-import { checkPlanInput } from "../../openclaw/plans/checked-plan.ts";
+import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { loadPlanFile } from "../files/plan-file.ts";
 import { tellProblems } from "./plan-problems.ts";
@@ -28,7 +29,7 @@ export function addPlanRun(plan: CommandGroup, host: CliHost): void {
 async function runPlan(host: CliHost, file: string, options: WaitOptions): Promise<void> {
   const timeoutMs = waitLimit(options);
   const loaded = await loadPlanFile(file);
-  const problems = loaded.ok ? checkPlanInput(loaded.value).problems : loaded.problems;
+  const problems = loaded.ok ? listProblems(loaded.value) : loaded.problems;
   if (!loaded.ok || problems.length > 0) {
     await tellProblems(host, problems, { options, output: host.stderr });
     return;
@@ -39,6 +40,12 @@ async function runPlan(host: CliHost, file: string, options: WaitOptions): Promi
     await waitFor(host, accepted, { options, timeoutMs, head: renderAccepted(host, accepted) });
   else if (options.json) await writeJson(host, { ok: true, ...accepted });
   else await host.stdout.write(renderAccepted(host, accepted));
+}
+
+/** The ids are checked by the gateway: a plan that it has already may have ids that no new plan may have. */
+function listProblems(plan: unknown): readonly PlanProblem[] {
+  const checked = checkPlan(plan);
+  return checked.kind === "refused" ? checked.problems : [];
 }
 
 interface Accepted {

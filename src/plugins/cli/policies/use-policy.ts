@@ -1,23 +1,24 @@
 /** Owns: `policy use` and `policy drop`: which pack the gateway goes by, as a whole or for single sessions. */
-import { TUNABLE } from "../../../agents/coordination/contracts/config/written-settings.ts";
+import { nameAgents, TUNABLE } from "../../../agents/coordination/contracts/config/written-settings.ts";
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { listSettings } from "../../../agents/coordination/policies/list-settings.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
-import {
-  checkChanges,
-  describePolicyRule,
-  planNoPolicy,
-  planNoPolicyRule,
-  planPolicy,
-  planPolicyRule,
-  readSwitches,
-  readWritten,
-  type PolicySelector,
-} from "../../openclaw/host/operator-config.ts";
+import { checkChanges, checkNoNewProblem, readWritten } from "../../openclaw/host/operator-config.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import { changeConfig, TAKEN_UP, withChangeOptions, type ChangeOptions } from "../terminal/change-config.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { runCommand, withExamples } from "../terminal/run-command.ts";
+import {
+  describePolicyRule,
+  formatSelector,
+  listReplaced,
+  listShadowingRules,
+  planNoPolicy,
+  planNoPolicyRule,
+  planPolicy,
+  planPolicyRule,
+  type PolicySelector,
+} from "./plan-policy.ts";
 import { formatSetting, PACK } from "./policy-text.ts";
 
 type PolicyOptions = ChangeOptions & PolicySelector;
@@ -52,12 +53,8 @@ function withSelector(command: ReturnType<CommandGroup["command"]>): ReturnType<
 }
 
 /** `undefined`: the gateway as a whole. */
-function readSelector({ agent, channel, session }: PolicyOptions): PolicySelector | undefined {
-  const selector = {
-    ...(agent !== undefined && { agent }),
-    ...(channel !== undefined && { channel }),
-    ...(session !== undefined && { session }),
-  };
+function readSelector(options: PolicyOptions): PolicySelector | undefined {
+  const selector = formatSelector(options);
   return Object.keys(selector).length > 0 ? selector : undefined;
 }
 
@@ -69,8 +66,12 @@ async function usePack(host: CliHost, name: string, options: PolicyOptions): Pro
   await changeConfig(host, {
     options,
     plan: (config) => checkChanges(config, planPack(config, selector, pack)),
-    warnings: (config) => [...listOverrides(config, pack, unicode), ...(selector ? listUnheld(pack) : [])],
-    already: `${whose} goes by ${pack.name} ${pack.version} already`,
+    warnings: (config) => [
+      ...listOverrides(config, pack, unicode),
+      ...describeReplaced(config, selector, pack),
+      ...(selector ? [...listUnheld(pack), ...describeShadowing(config, selector)] : []),
+    ],
+    already: () => `${whose} goes by ${pack.name} ${pack.version} already`,
     next: [
       ...TAKEN_UP,
       `Next: \`${host.program} policy test ${formatShellArguments(name)}\` says what it would have changed.`,
@@ -92,9 +93,10 @@ async function dropPack(host: CliHost, options: PolicyOptions): Promise<void> {
     options,
     plan: (config) => planDrop(config, selector),
     warnings: () => [],
-    already: selector
-      ? `the work of ${describePolicyRule(selector)} goes by no policy pack of its own`
-      : "the gateway goes by no policy pack",
+    already: () =>
+      selector
+        ? `the work of ${describePolicyRule(selector)} goes by no policy pack of its own`
+        : "the gateway goes by no policy pack",
     next: TAKEN_UP,
   });
 }
@@ -104,8 +106,7 @@ async function dropPack(host: CliHost, options: PolicyOptions): Promise<void> {
  * @throws CoordinationError `CONFIG_INVALID` where the configuration is valid with the pack alone, as where it names a check of it
  */
 function planDrop(config: unknown, selector: PolicySelector | undefined): ReturnType<typeof planPolicy> {
-  const changes = selector ? planNoPolicyRule(config, selector) : planNoPolicy(config);
-  return readSwitches(config).phase1 instanceof Error ? changes : checkChanges(config, changes);
+  return checkNoNewProblem(config, selector ? planNoPolicyRule(config, selector) : planNoPolicy(config));
 }
 
 /** Sections of a pack that can only hold for a gateway as a whole. */
@@ -118,9 +119,26 @@ function listUnheld({ settings }: PolicyPack): string[] {
     : [`${sections.join(", ")} of the pack hold for a gateway as a whole only, and not for single sessions`];
 }
 
+function describeReplaced(config: unknown, selector: PolicySelector | undefined, pack: PolicyPack): string[] {
+  const replaced = listReplaced(config, selector, pack);
+  if (!replaced) return [];
+  const { name, version } = pack;
+  const users = replaced.users.join(" and ");
+  return [
+    `${name} ${version} replaces ${name} ${replaced.version} also for ${users}, which go by that name; another pack needs another \`name\``,
+  ];
+}
+
+function describeShadowing(config: unknown, selector: PolicySelector): string[] {
+  return listShadowingRules(config, selector).map(
+    (rule) =>
+      `the rule for ${describePolicyRule(rule)} (pack ${rule.pack}) comes first and fits the same sessions, so that this one holds for none; give a --session, or drop that rule`,
+  );
+}
+
 /** Lists the settings of the configuration that hold in place of what the pack says. */
 function listOverrides(config: unknown, { settings }: PolicyPack, isUnicode: boolean): string[] {
-  const written = readWritten(config);
+  const written = nameAgents(readWritten(config));
   const tunable = Object.fromEntries(TUNABLE.map((name) => [name, written[name]]));
   const ofPack = listSettings(settings);
   return [...listSettings(tunable)].flatMap(([path, value]) => {

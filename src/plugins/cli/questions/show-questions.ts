@@ -1,4 +1,5 @@
 /** Owns: what `show` tells of held results, questions to people and criteria. `questions` lists all questions, with what was asked. */
+import { isBudgetStop } from "../../../agents/coordination/contracts/escalation.ts";
 import type { StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type {
   CoordinationView,
@@ -21,9 +22,10 @@ import { formatCount, formatDuration, formatInstant } from "../../../agents/coor
 const LINES_MAX = 10;
 
 export function describeQuestions({ escalations }: CoordinationView): string {
-  const open = escalations.filter(({ closed }) => !closed).length;
-  if (escalations.length === 0) return "";
-  return `${escalations.length}${open > 0 ? `, ${open} open` : ""}`;
+  const questions = escalations.filter((question) => !isBudgetStop(question));
+  const open = questions.filter(({ closed }) => !closed).length;
+  if (questions.length === 0) return "";
+  return `${questions.length}${open > 0 ? `, ${open} open` : ""}`;
 }
 
 export function describeCriteria({ successCriteria = [] }: CoordinationView): string {
@@ -65,6 +67,7 @@ export function describeQuestion(question: QuestionView, names: ReadonlyMap<Step
 /** Describes what came of the question, or until when people may answer. */
 export function describeOutcome(question: QuestionView, now: number): string {
   const { closed, deadlineAtMs } = question;
+  if (isBudgetStop(question)) return "stopped, nobody was asked";
   if (closed) return describeClosing(question);
   return deadlineAtMs > now
     ? `open until ${formatInstant(deadlineAtMs)} (${formatDuration(deadlineAtMs - now)} left)`

@@ -23,8 +23,8 @@ export interface ChangeRequest {
   readonly options: ChangeOptions;
   readonly plan: (config: unknown) => ConfigChange[];
   readonly warnings: (config: unknown) => string[];
-  /** Printed where nothing has to change. */
-  readonly already: string;
+  /** Returns the line that is printed where nothing has to change. */
+  readonly already: (config: unknown) => string;
   /** Printed after a change. */
   readonly next: readonly string[];
 }
@@ -52,7 +52,7 @@ export async function changeConfig(host: CliHost, request: ChangeRequest): Promi
   if (outcome === "refused") host.failWith(1);
   const result = outcome === "change" ? await host.config.change(plan) : { ...before, changed: [] };
   const changed = outcome === "dry-run" ? planned : result.changed;
-  await tell(host, request, { outcome, changed, path: result.path });
+  await tell(host, request, { outcome, changed, path: result.path, config: before.config });
 }
 
 type Outcome = "already" | "dry-run" | "refused" | "change";
@@ -71,6 +71,8 @@ interface ChangeResult {
   readonly outcome: Outcome;
   readonly changed: readonly ConfigChange[];
   readonly path: string | undefined;
+  /** As it was before. */
+  readonly config: unknown;
 }
 
 async function tell(host: CliHost, request: ChangeRequest, result: ChangeResult): Promise<void> {
@@ -112,10 +114,10 @@ async function explain(
 
 function listClosingLines(
   { already, next }: ChangeRequest,
-  { outcome, changed, path }: ChangeResult,
+  { outcome, changed, path, config }: ChangeResult,
 ): string[] {
   if (outcome === "refused") return ["nothing was changed"];
-  if (changed.length === 0) return [already];
+  if (changed.length === 0) return [already(config)];
   const where = path === undefined ? "" : ` in ${path}`;
   return outcome === "dry-run" ? [`dry run: nothing was changed${where}`] : [`changed${where}`, ...next];
 }

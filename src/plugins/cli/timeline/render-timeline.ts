@@ -2,6 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
+import { isBudgetStop } from "../../../agents/coordination/contracts/escalation.ts";
 import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
@@ -71,14 +72,9 @@ function renderHeader(
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const title =
     objective === null ? "(the objective is no longer kept)" : formatMessage(objective, terminal.unicode);
-  const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
   const facts = [
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", formatDuration(timeline.durationMs))}`,
-    [
-      formatCount(timeline.rows.filter((row) => !isDelivery(row)).length, "step"),
-      ...describeKept(timeline.rows),
-      ...(failed > 0 ? [paint.tone("bad", `${failed} failed`)] : []),
-    ].join(", "),
+    listStepsFacts(timeline, paint).join(", "),
     ...listConflictsFact(view, paint),
     ...listQuestionsFact(view, paint),
     ...(view.gaveUp ? [paint.tone("warning", print(formatUnmetCriteria(view.successCriteria)))] : []),
@@ -102,6 +98,20 @@ function renderHeader(
   ];
 }
 
+/** Lists how many steps there are and how many failed. Telling the owner is no step of the plan. */
+function listStepsFacts({ rows }: Timeline, paint: Paint): string[] {
+  const hasFailed = ({ status }: TimelineRow): boolean => status === "failed" || status === "timed_out";
+  const steps = rows.filter((row) => !isDelivery(row));
+  const failed = steps.filter(hasFailed).length;
+  const delivery = rows.find((row) => isDelivery(row) && hasFailed(row));
+  return [
+    formatCount(steps.length, "step"),
+    ...describeKept(rows),
+    ...(failed > 0 ? [paint.tone("bad", `${failed} failed`)] : []),
+    ...(delivery ? [paint.tone("bad", `delivery ${delivery.status.replace("_", " ")}`)] : []),
+  ];
+}
+
 function listConflictsFact({ conflicts }: CoordinationView, paint: Paint): string[] {
   const open = conflicts.filter(({ resolution }) => !resolution).length;
   if (conflicts.length === 0) return [];
@@ -112,10 +122,11 @@ function listConflictsFact({ conflicts }: CoordinationView, paint: Paint): strin
 }
 
 function listQuestionsFact({ escalations }: CoordinationView, paint: Paint): string[] {
-  const open = escalations.filter(({ closed }) => !closed).length;
-  if (escalations.length === 0) return [];
+  const questions = escalations.filter((question) => !isBudgetStop(question));
+  const open = questions.filter(({ closed }) => !closed).length;
+  if (questions.length === 0) return [];
   return [
-    formatCount(escalations.length, "question") +
+    formatCount(questions.length, "question") +
       (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
   ];
 }

@@ -49,6 +49,7 @@ import {
   type CoordinationDetails,
 } from "../../reports/show-report.ts";
 import { isDelivery, stepName } from "../../reports/step-name.ts";
+import { addUseOfPlans } from "../../reports/tree.ts";
 import { listTruthFields } from "./child-truth.ts";
 
 export function addShow(parent: CommandGroup, host: CliHost): void {
@@ -105,8 +106,12 @@ async function showTimeline(host: CliHost, id: string | undefined, options: Time
     }
     const objective = await textOf(reader, view.objective);
     const { program, stdout } = host;
+    const billed = await addUseOfPlans(reader, view);
     await stdout.write(
-      renderTimeline({ timeline, view, objective, program, gates, ...(log && { log }) }, stdout.terminal),
+      renderTimeline(
+        { timeline, view: billed, objective, program, gates, ...(log && { log }) },
+        stdout.terminal,
+      ),
     );
   });
 }

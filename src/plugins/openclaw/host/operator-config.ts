@@ -6,22 +6,27 @@ import { hash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
+  parseConfigWithPack,
   parseLedgerConfig,
   parsePluginConfig,
   type Phase1Config,
 } from "../../../agents/coordination/contracts/config/config.ts";
 import type { LedgerConfig } from "../../../agents/coordination/contracts/config/ledger-config.ts";
-import type { PolicyRule } from "../../../agents/coordination/contracts/config/policies-config.ts";
+import { InvalidConfigError } from "../../../agents/coordination/contracts/config/parse-config.ts";
+import { listRuledPacks } from "../../../agents/coordination/contracts/config/written-settings.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
 import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/is-record.ts";
 
 const PLUGIN_ID = "coordination";
 const ENTRY = `plugins.entries.${PLUGIN_ID}`;
 const ACCESS = `${ENTRY}.hooks.allowConversationAccess`;
-const PHASE1 = `${ENTRY}.config.coordination.phase1`;
 
-/** One place of the configuration; `from` is `null` where nothing stood. */
+/** Where the plugin's own settings are. */
+export const PHASE1 = `${ENTRY}.config.coordination.phase1`;
+
+/** One place of the configuration; `from` is `null` where nothing stood, and `to` where nothing is to stand. */
 export interface ConfigChange {
   /** Keys joined by dots; no key on these paths has one. */
   readonly path: string;
@@ -30,8 +35,10 @@ export interface ConfigChange {
 }
 
 export interface EnableOptions {
+  /** Absent: as it is. */
   readonly strict?: boolean;
-  readonly agents?: readonly string[];
+  /** Absent: as it is. */
+  readonly agents?: readonly string[] | "all";
 }
 
 export interface OperatorConfig {
@@ -90,8 +97,12 @@ export function isCoordinating({ phase1, pluginEnabled, excluded }: Switches): b
 }
 
 function phase1Of(config: unknown): Phase1Config | CoordinationError {
+  return readOrError(() => parsePluginConfig(readValueAt(config, `${ENTRY}.config`)));
+}
+
+function readOrError(read: () => Phase1Config): Phase1Config | CoordinationError {
   try {
-    return parsePluginConfig(readValueAt(config, `${ENTRY}.config`));
+    return read();
   } catch (error) {
     if (isCoordinationError(error)) return error;
     throw error;
@@ -116,8 +127,8 @@ export function planEnable(config: unknown, { strict, agents }: EnableOptions): 
     [ACCESS, true],
     [`${PHASE1}.enabled`, true],
   ];
-  if (strict) wanted.push([`${PHASE1}.strict`, true]);
-  if (agents) wanted.push([`${PHASE1}.agents`, agents]);
+  if (strict !== undefined) wanted.push([`${PHASE1}.strict`, strict || null]);
+  if (agents) wanted.push([`${PHASE1}.agents`, agents === "all" ? null : agents]);
   if (isMissingIn(allow)) wanted.push(["plugins.allow", [...allow, PLUGIN_ID]]);
   return listDifferences(config, wanted);
 }
@@ -125,76 +136,6 @@ export function planEnable(config: unknown, { strict, agents }: EnableOptions): 
 export function planDisable(config: unknown): ConfigChange[] {
   const path = `${PHASE1}.enabled`;
   return readValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
-}
-
-interface UsedPack {
-  readonly name: string;
-  readonly version: string;
-  readonly settings: object;
-}
-
-/** Sessions for whose work a pack holds. */
-export type PolicySelector = Pick<PolicyRule, "agent" | "channel" | "session">;
-
-const POLICIES = `${PHASE1}.policies`;
-
-/** Plans to take a policy pack into use for everything that the configuration itself says nothing of. */
-export function planPolicy(config: unknown, { name, version, settings }: UsedPack): ConfigChange[] {
-  return listDifferences(config, [
-    [`${POLICIES}.packs.${name}`, { version, settings }],
-    [`${POLICIES}.default`, name],
-  ]);
-}
-
-/** Plans to take a policy pack into use for some sessions. Rules for sessions come before those for channels and agents. */
-export function planPolicyRule(
-  config: unknown,
-  selector: PolicySelector,
-  { name, version, settings }: UsedPack,
-): ConfigChange[] {
-  const rules = listPolicyRules(config).filter((rule) => !isSameSelector(rule, selector));
-  const next = [...rules, { ...selector, pack: name }].toSorted((a, b) => rankRule(a) - rankRule(b));
-  return listDifferences(config, [
-    [`${POLICIES}.packs.${name}`, { version, settings }],
-    [`${POLICIES}.rules`, next],
-  ]);
-}
-
-/** Plans to take no policy pack into use any more. */
-export function planNoPolicy(config: unknown): ConfigChange[] {
-  const from = readValueAt(config, POLICIES);
-  return isRecord(from) && Object.keys(from).length > 0 ? [{ path: POLICIES, from, to: {} }] : [];
-}
-
-/** Plans to let the rules of the gateway hold again for some sessions. */
-export function planNoPolicyRule(config: unknown, selector: PolicySelector): ConfigChange[] {
-  const before = listPolicyRules(config);
-  const rules = before.filter((rule) => !isSameSelector(rule, selector));
-  return rules.length === before.length ? [] : listDifferences(config, [[`${POLICIES}.rules`, rules]]);
-}
-
-/** As they are written; what is no rule is found when the configuration is read. */
-function listPolicyRules(config: unknown): readonly PolicyRule[] {
-  const rules = readValueAt(config, `${POLICIES}.rules`);
-  return Array.isArray(rules) ? rules.filter((rule): rule is PolicyRule => isRecord(rule)) : [];
-}
-
-function isSameSelector(rule: PolicySelector, other: PolicySelector): boolean {
-  return describePolicyRule(rule) === describePolicyRule(other);
-}
-
-function rankRule({ session, channel }: PolicySelector): number {
-  if (session !== undefined) return 0;
-  return channel === undefined ? 2 : 1;
-}
-
-/** Names the sessions of a rule: `agent writer, channel telegram`. */
-export function describePolicyRule({ agent, channel, session }: PolicySelector): string {
-  return [
-    ...(agent === undefined ? [] : [`agent ${agent}`]),
-    ...(channel === undefined ? [] : [`channel ${channel}`]),
-    ...(session === undefined ? [] : [`session ${session}`]),
-  ].join(", ");
 }
 
 /** A variable that the host did not find here. The gateway's environment may have it. */
@@ -205,11 +146,47 @@ const UNRESOLVED = /\$\{[A-Z_][A-Z0-9_]*\}/u;
  * @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse the configuration that they make
  */
 export function checkChanges(config: unknown, changes: ConfigChange[]): ConfigChange[] {
-  const after = structuredClone(config ?? {});
-  applyChanges(after, changes);
+  const after = applyToCopy(config, changes);
   const phase1 = phase1Of(after);
-  if (isCoordinationError(phase1) && !hasUnresolvedVariable(after)) throw phase1;
+  if (!isCoordinationError(phase1)) return changes;
+  if (!hasUnresolvedVariable(after)) throw phase1;
+  return checkNoNewProblem(config, changes);
+}
+
+/**
+ * Returns the changes. The configuration may be as wrong as before, as where a variable is not known here or a pack cannot hold.
+ * @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse it for a reason that there was not before
+ */
+export function checkNoNewProblem(config: unknown, changes: ConfigChange[]): ConfigChange[] {
+  const before = new Set(listProblems(config).map(({ text }) => text));
+  const added = listProblems(applyToCopy(config, changes)).find(({ text }) => !before.has(text));
+  if (added) throw added.error;
   return changes;
+}
+
+function applyToCopy(config: unknown, changes: readonly ConfigChange[]): object {
+  const copy = structuredClone(config ?? {});
+  applyChanges(copy, changes);
+  return copy;
+}
+
+interface ConfigProblem {
+  readonly text: string;
+  readonly error: CoordinationError;
+}
+
+/** Lists what is wrong with the configuration, and with it under each pack that a rule names: one error may hide another. */
+function listProblems(config: unknown): ConfigProblem[] {
+  const value = readValueAt(config, `${ENTRY}.config`);
+  const underPacks = listRuledPacks(value).map((pack) => readOrError(() => parseConfigWithPack(value, pack)));
+  return [phase1Of(config), ...underPacks].flatMap((phase1) =>
+    isCoordinationError(phase1) ? splitError(phase1) : [],
+  );
+}
+
+function splitError(error: CoordinationError): ConfigProblem[] {
+  if (!(error instanceof InvalidConfigError)) return [{ text: error.message, error }];
+  return error.problems.map((problem) => ({ text: describeProblems([problem]), error }));
 }
 
 /** True where the plugin's part of the configuration names a variable whose value the gateway may have and this process has not. */
@@ -228,7 +205,8 @@ export function readWritten(config: unknown): UnknownRecord {
   return isRecord(phase1) ? phase1 : {};
 }
 
-function listDifferences(config: unknown, wanted: readonly [string, unknown][]): ConfigChange[] {
+/** Returns the changes that make the places of the configuration those that are wanted; `null` stands for nothing. */
+export function listDifferences(config: unknown, wanted: readonly [string, unknown][]): ConfigChange[] {
   return wanted
     .map(([path, to]) => ({ path, from: readValueAt(config, path) ?? null, to }))
     .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
@@ -267,10 +245,12 @@ function setAt(draft: object, path: string, value: unknown): void {
       throw new CoordinationError("CONFIG_INVALID", `${key} of ${path} is not an object`);
     parent = child as Record<string, unknown>;
   }
-  parent[last] = value;
+  if (value === null) Reflect.deleteProperty(parent, last);
+  else parent[last] = value;
 }
 
-function readValueAt(config: unknown, path: string): unknown {
+/** Returns what stands at a place of the configuration. */
+export function readValueAt(config: unknown, path: string): unknown {
   let value = config;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;

@@ -158,7 +158,8 @@ const PLAN = {
     coordinationId: {
       type: "string",
       maxLength: BOUNDS.coordinationIdCharsMax,
-      description: "Left out: a new one is made. The same plan with the same id is not run twice.",
+      description:
+        "Left out: a new one is made. The same plan with the same id is not run twice. Has letters (a to z, A to Z), digits and . _ - @ /; begins with a letter or digit.",
     },
     objective: { type: "string", maxLength: BOUNDS.objectiveCharsMax, description: "What the plan is for." },
     steps: { type: "array", items: STEP, minItems: 1, maxItems: BOUNDS.planStepsMax },
@@ -282,7 +283,7 @@ Example: ${JSON.stringify(PLAN_EXAMPLE)}`;
 
 const REPORT_DESCRIPTION = `Reports the result of the coordination step that this session works on. Call it once, when the work is done or cannot be done, before your final answer. If the answer is "invalid", correct the outputs at the named paths and report again; the newest report counts.`;
 
-const STATUS_DESCRIPTION = `Shows how coordinations of this session stand: their steps, attempts, errors and next tries. With outputsOf it also gives the outputs of one completed step.`;
+const STATUS_DESCRIPTION = `Shows how coordinations of this session stand: their steps, attempts, errors and next tries, and as questions what your subagents ask this session. With outputsOf it also gives the outputs of one step: its result, or the reason that its agent reported for not doing it.`;
 
 const REPORT = {
   type: "object",
@@ -318,7 +319,7 @@ const STATUS = {
     outputsOf: {
       type: "string",
       maxLength: BOUNDS.idCharsMax,
-      description: "The id of a completed step whose outputs are wanted; needs coordinationId.",
+      description: "The id of a step whose outputs are wanted; needs coordinationId.",
     },
   },
 };

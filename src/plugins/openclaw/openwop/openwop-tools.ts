@@ -6,15 +6,13 @@ import { z } from "zod";
 import type { ChatCallAsked, ChatMessage, ChatTool } from "../../../agents/coordination/ports/outbound.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 
-const CALLS_MAX = 32;
 const NAME_CHARS_MAX = 256;
 
 const turnSchema = z.strictObject({
   say: z.string().optional(),
   tool_calls: z
     .array(z.strictObject({ name: z.string().min(1).max(NAME_CHARS_MAX), arguments: z.unknown().optional() }))
-    .min(1)
-    .max(CALLS_MAX),
+    .min(1),
 });
 
 export function formatToolRules(tools: readonly ChatTool[]): string {

@@ -1,6 +1,6 @@
 /** Owns: what is told of a plan that was checked: everything that is wrong with it, or its size and shape. */
 import { laneSchema } from "../../../agents/coordination/contracts/envelope.ts";
-import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
+import { checkNewPlan } from "../../../agents/coordination/plan/check-new-plan.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
 
@@ -12,7 +12,7 @@ type PlanSummary = ReturnType<typeof summaryOf>;
 
 /** `timeoutMs` is for steps to which the plan gives none. */
 export function checkPlanInput(plan: unknown, timeoutMs?: number): CheckedPlan {
-  const checked = checkPlan(plan, timeoutMs === undefined ? {} : { timeoutMs });
+  const checked = checkNewPlan(plan, timeoutMs === undefined ? {} : { timeoutMs });
   if (checked.kind === "refused") return { ok: false, problems: checked.problems };
   return { ok: true, problems: [], summary: summaryOf(checked.graph) };
 }

@@ -310,13 +310,17 @@ export type OutputsReport =
   | { readonly kind: "shortened"; readonly stepId: StepId; readonly outputs: unknown; readonly chars: number }
   | { readonly kind: "none"; readonly reason: string };
 
-/** The outputs of a completed step. */
+/** Reports the outputs of a completed step, or those with which the agent of a failed one said why it could not do it. */
 export async function reportOutputs(
   reads: PlanReads,
   coordinationId: CoordinationId,
-  { stepId, status, output }: StepView,
+  step: StepView,
 ): Promise<OutputsReport> {
-  if (status !== "completed") return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
+  const { stepId, status } = step;
+  const report = step.results?.findLast(({ kind }) => kind === "outputs");
+  const output = status === "completed" ? step.output : report?.content;
+  if (status !== "completed" && !output)
+    return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
   if (!output) return { kind: "none", reason: `step ${stepId} completed without outputs` };
   const { sha256 } = output;
   const kept = await reads.get(sha256);

@@ -275,9 +275,16 @@ async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
     if (looked === LOOKED_MAX || coordinations.length === NEWEST_MAX) break;
   }
   const envelope = await plans.envelopeForChild(session);
+  const running = new Set(
+    coordinations.filter(({ status }) => status === "running").map(({ coordinationId }) => coordinationId),
+  );
+  if (envelope) running.add(envelope.coordinationId);
+  const questions = [];
+  for (const id of running) questions.push(...(await plans.listQuestionsTo(session, id)));
   return {
     status: "ok",
     coordinations,
+    ...(questions.length > 0 && { questions: questions.map(reportQuestion) }),
     ...(envelope && { worksOn: { coordinationId: envelope.coordinationId, stepId: envelope.stepId } }),
   };
 }

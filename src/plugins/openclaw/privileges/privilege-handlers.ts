@@ -15,10 +15,11 @@ import {
 } from "../../../agents/coordination/privileges/privilege-sentence.ts";
 import { findToolRefusal } from "../../../agents/coordination/privileges/tool-rule.ts";
 import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 import { createRecent } from "../host/recent.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
-import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { findRuntime, findStartFailure, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "../writes/extractor-registry.ts";
 import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
@@ -88,7 +89,7 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
         // Also a session of the dashboard of which the host could never say who began it: most are of people.
         if (!isChild(sessionKey)) return undefined;
         findRuntime()?.health.failed(error, 0);
-        return createRefusal("call", UNTOLD);
+        return refuseUntold(sessionKey, parents);
       }
     },
     noteUnshownCall: async (event, { sessionKey }) => {
@@ -151,6 +152,22 @@ const UNTOLD =
 
 const LEFT_BEHIND =
   "the gateway's ledger was changed while this session worked, and the new one does not say what it may do; end your work and report in your result that you could not go on";
+
+/**
+ * Refuses a call of a child of which nobody can tell now what it may do. Where the plugin does not start, spawns go on that are to be
+ * held to nothing, and others do not: a child that began since then is free.
+ */
+function refuseUntold(session: string, { isYoungerThan }: SessionParents): BeforeResult {
+  const failure = findStartFailure();
+  if (!failure) return createRefusal("call", UNTOLD);
+  // A spawn that was recorded before may have its child only now.
+  const isAnyPending = (findRuntime()?.narrowedSpawns.size ?? 0) > 0;
+  if (!isAnyPending && isYoungerThan(session, failure.sinceMs)) return undefined;
+  return createRefusal(
+    "call",
+    `what this session may do cannot be told, because the coordination plugin does not start: ${describeError(failure.error)}. End your work and report in your result that you could not go on`,
+  );
+}
 
 interface BoundsNow extends SessionBounds {
   /** The session was held by the ledger that the gateway used before, and this one does not know it. */

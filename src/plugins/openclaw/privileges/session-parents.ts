@@ -10,6 +10,8 @@ export interface SessionParents {
   readonly parentOf: ParentOf;
   /** True for a session that an agent spawned. Never throws: where the host cannot say it now, a session of the dashboard is a person's. */
   readonly isChild: (session: string) => boolean;
+  /** True for a session that began after that time. Never throws: false where the host cannot say it. */
+  readonly isYoungerThan: (session: string, atMs: number) => boolean;
 }
 
 const SESSIONS_MAX = 1_000;
@@ -40,12 +42,21 @@ export function createSessionParents({ runtime }: OpenClawPluginApi): SessionPar
       return parent;
     },
     isChild: (session) => isChildKey(session) || (isShownKey(session) && isRecordedChild(session)),
+    isYoungerThan: (session, atMs) => {
+      try {
+        const createdAt = readEntry(session)?.createdAt;
+        return typeof createdAt === "number" && createdAt > atMs;
+      } catch {
+        return false;
+      }
+    },
   };
 }
 
 interface SessionEntry {
   readonly spawnedBy?: unknown;
   readonly parentSessionKey?: unknown;
+  readonly createdAt?: unknown;
 }
 
 function findParent(entry: SessionEntry | undefined, session: SessionKey): SessionKey | undefined {

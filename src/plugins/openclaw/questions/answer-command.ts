@@ -159,7 +159,8 @@ const PREFIX_CHARS_MIN = 6;
 async function refusePartOfId(reads: QuestionReads, word: string): Promise<string | undefined> {
   const ids = word.length > BOUNDS.coordinationIdCharsMax ? [] : await findIds(reads, word);
   if (ids.length === 0 && !/escalation-\d/u.test(word)) return undefined;
-  const hint = ids.length > 0 ? `${ids.join(", ")}.` : "There are: /coordination questions";
+  const hint =
+    ids.length > 0 ? `${ids.map((id) => formatLine(id)).join(", ")}.` : "There are: /coordination questions";
   return `Name the whole id before the text: ${JSON.stringify(formatLine(word, 100))} is a part of one. ${hint}`;
 }
 
@@ -254,7 +255,7 @@ function answererOf({ channel, senderId }: ChatMessage, session: SessionKey | un
 function replyOn(answered: AnswerTold, id: string | undefined): string {
   if (answered.ok) {
     const { questionId, resolution, happened } = answered.told;
-    return `${capitalize(resolution)}: ${formatLine(happened)}. (${questionId})`;
+    return `${capitalize(resolution)}: ${formatLine(happened)}. (${formatLine(questionId)})`;
   }
   const hint = id === undefined && answered.code === "INPUT_INVALID" ? " Name one of them." : "";
   return `${capitalize(formatLine(answered.message))}.${hint}`;
@@ -302,7 +303,7 @@ async function formatQuestionLine(question: QuestionReport, wordChars: number): 
   const words = askedText ? formatWords(askedText, formatShellArguments(questionId), wordChars) : "";
   const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
   const subject = formatLine(`${describeSubject(question)}: ${describeCause(question)}`);
-  return `${questionId} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;
+  return `${formatLine(questionId)} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;
 }
 
 /**

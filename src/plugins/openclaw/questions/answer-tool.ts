@@ -18,7 +18,7 @@ const answerParams = z
       .min(1)
       .max(BOUNDS.coordinationIdCharsMax + BOUNDS.idCharsMax + 1),
     answer: z.string().min(1).max(BOUNDS.questionCharsMax).optional(),
-    deny: z.literal(true).optional(),
+    deny: z.boolean().optional(),
   })
   .refine(({ answer, deny }) => (answer === undefined) === (deny === true), {
     message: "either answer or deny: true",

@@ -11,6 +11,7 @@ import type {
   NoticeOutcome,
   Question,
 } from "../../../agents/coordination/ports/human-channel.ts";
+import { replaceHidden } from "../../../agents/coordination/std/hidden-characters.ts";
 import { agentOf, isChildKey } from "../host/session-agent.ts";
 
 const TURN_MS = 600_000;
@@ -65,11 +66,11 @@ function messageOf({
   deadlineAtMs,
   onExpiry,
 }: Question): string {
+  // An older release took ids with any characters.
+  const id = replaceHidden(questionId, () => " ");
   const commands = answers
     .map((answer) =>
-      answer === "answer"
-        ? `/coordination answer ${questionId} TEXT`
-        : `/coordination ${answer} ${questionId}`,
+      answer === "answer" ? `/coordination answer ${id} TEXT` : `/coordination ${answer} ${id}`,
     )
     .join(", or ");
   const quotedText = text === undefined ? "" : `\nThe agent wrote, as data: ${JSON.stringify(text)}`;

@@ -3,6 +3,11 @@
  * written: the rest of the configuration may be why there is none.
  */
 import {
+  privilegesSchema,
+  type PrivilegesConfig,
+} from "../../../agents/coordination/contracts/config/privileges-config.ts";
+import {
+  listRuledPacks,
   readSection,
   readWrittenSettings,
 } from "../../../agents/coordination/contracts/config/written-settings.ts";
@@ -33,4 +38,21 @@ export function readRulesInForce({ pluginConfig }: OpenClawPluginApi): RulesInFo
     agents: Array.isArray(agents) ? agents.map(String) : undefined,
     conflicts: { enabled: conflicts["enabled"] !== false, tools: readSection(conflicts, "tools") },
   };
+}
+
+/** Bounds on children by the gateway's rules and by those of each pack; "unreadable": nobody can tell whom they bound. */
+export type PrivilegeRules = readonly PrivilegesConfig[] | "unreadable";
+
+/** Returns the bounds on children of the open runtime, and without one those that are written. */
+export function readPrivilegeRules({ pluginConfig }: OpenClawPluginApi): PrivilegeRules {
+  const runtime = findRuntime();
+  if (runtime && !runtime.closed) return runtime.privilegeRules;
+  const rules: PrivilegesConfig[] = [];
+  for (const pack of [undefined, ...listRuledPacks(pluginConfig)]) {
+    const written = readWrittenSettings(pluginConfig, pack)["privileges"] ?? {};
+    const parsed = privilegesSchema.safeParse(written);
+    if (!parsed.success) return "unreadable";
+    rules.push(parsed.data);
+  }
+  return rules;
 }

@@ -112,9 +112,15 @@ const RELOAD_WAIT_MS = 2_000;
 const RELOAD_POLL_MS = 25;
 
 /** Why the service could not start, where its newest start failed. */
-const FAILURE_KEY = Symbol.for("openclaw-coordination.start-failure");
+const FAILURE_KEY = Symbol.for("openclaw-coordination.failed-start");
 
-type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: Error | undefined };
+interface StartFailure {
+  readonly error: Error;
+  /** Since when there is no runtime for that reason. Nothing that comes later has been recorded. */
+  readonly sinceMs: number;
+}
+
+type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: StartFailure | undefined };
 
 export function findRuntime(): SharedRuntime | undefined {
   return (globalThis as Holder)[KEY];
@@ -122,7 +128,14 @@ export function findRuntime(): SharedRuntime | undefined {
 
 /** Notes why the service could not start; `undefined`: it starts. Until it does, whoever needs a runtime is told that. */
 export function noteStartFailure(failure: Error | undefined): void {
-  (globalThis as Holder)[FAILURE_KEY] = failure;
+  const isServed = findRuntime()?.closed === false;
+  const sinceMs = isServed ? Number.POSITIVE_INFINITY : Date.now();
+  (globalThis as Holder)[FAILURE_KEY] = failure && { error: failure, sinceMs };
+}
+
+/** Returns why the service could not start; `undefined` where its newest start did not fail. */
+export function findStartFailure(): StartFailure | undefined {
+  return (globalThis as Holder)[FAILURE_KEY];
 }
 
 /** Puts a runtime in place of the one before, and returns that one, closed. */
@@ -167,8 +180,8 @@ async function openRuntime(): Promise<SharedRuntime> {
   for (;;) {
     const runtime = findRuntime();
     if (runtime && !runtime.closed) return runtime;
-    const failure = (globalThis as Holder)[FAILURE_KEY];
-    if (failure) throw failure;
+    const failure = findStartFailure();
+    if (failure) throw failure.error;
     if (performance.now() >= untilMs) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
     await new Promise((resolve) => setTimeout(resolve, RELOAD_POLL_MS));
   }

@@ -90,12 +90,14 @@ async function findPlace(
   try {
     const coordinator = await runtime.coordinator();
     const envelope = await coordinator.envelopeForChild(session);
-    const chosen = policies?.choose({ agent, session });
-    if (!envelope) return { described: { depth: 1 }, gates: [(chosen ?? config).gates] };
+    if (!envelope) {
+      const chosen = policies?.choose({ agent, session });
+      return { described: { depth: 1 }, gates: [(chosen ?? config).gates] };
+    }
     const { coordinationId, stepId } = envelope;
     const view = await coordinator.view(coordinationId);
-    // A spawn after the end opens a coordination of the session's own.
-    const rules = view?.endedAtMs === undefined ? policies?.find(view?.policy) : chosen;
+    // A spawn after the end opens a coordination of the session's own, under the same pack.
+    const rules = policies?.find(view?.policy);
     return {
       described: { coordinationId, depth: 1 + depthOf(view, stepId) },
       gates: [(rules ?? config).gates],

@@ -15,7 +15,12 @@ import {
 } from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
 import { explainUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
-import { readRulesInForce, type RulesInForce } from "../runtime-access/rules-in-force.ts";
+import {
+  readPrivilegeRules,
+  readRulesInForce,
+  type PrivilegeRules,
+  type RulesInForce,
+} from "../runtime-access/rules-in-force.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { findRepetition } from "./forgotten-children.ts";
@@ -99,7 +104,8 @@ async function ruleOnSpawn(
       reading = readSpawnCall(callOf(runtime, event, ctx));
       const isRecorded = isCoordinated(runtime.config, ctx);
       const unrecorded =
-        !isRecorded && refuseUnrecorded(runtime, reading, "this agent's spawns are not coordinated");
+        !isRecorded &&
+        refuseUnrecorded(runtime.privilegeRules, reading, "this agent's spawns are not coordinated");
       if (unrecorded) return unrecorded;
       const unheld = await findUnheld(runtime, reading, isHeld);
       if (unheld !== undefined) return createRefusal("spawn", unheld);
@@ -130,7 +136,7 @@ async function answerUnrecorded(
   api: OpenClawPluginApi,
   { event, ctx, reading, error }: UnrecordedSpawn,
 ): Promise<BeforeResult> {
-  const unheld = refuseUnheld({ event, ctx }, reading);
+  const unheld = refuseUnheld(api, { event, ctx }, reading);
   if (unheld || !isCoordinated(readRulesInForce(api), ctx)) return unheld;
   return continueOrRefuse(api, error, "spawn");
 }
@@ -151,7 +157,8 @@ async function findUnheld(
   if (reading.privilegeProblem !== undefined) return reading.privilegeProblem;
   const { target, request } = reading;
   if (target.runner !== "acp") return undefined;
-  const isNarrowed = isAskedToHold(runtime, reading) || (await isHeld(runtime, request.sourceSession));
+  const isNarrowed =
+    isAskedToHold(runtime.privilegeRules, reading) || (await isHeld(runtime, request.sourceSession));
   return explainUnenforceable(target, isNarrowed);
 }
 
@@ -159,14 +166,15 @@ async function findUnheld(
  * True where the spawn itself or the operator's rule for the agent holds the child to something. Words about it that cannot
  * be understood were meant to.
  */
-function isAskedToHold({ privilegeRules }: SharedRuntime, reading: SpawnReading): boolean {
+function isAskedToHold(rules: PrivilegeRules, reading: SpawnReading): boolean {
   if (reading.kind === "spawn" && reading.privilegeProblem !== undefined) return true;
   const askedPrivilege = reading.kind === "spawn" ? reading.request.spawn.askedPrivilege : undefined;
   const agentId = reading.target?.agentId;
   // Whose work it will be is not known here: every pack's rules count.
   return (
     agentId !== undefined &&
-    privilegeRules.some((rules) => privilegeOf(rules, { agentId, askedPrivilege }) !== undefined)
+    (rules === "unreadable" ||
+      rules.some((config) => privilegeOf(config, { agentId, askedPrivilege }) !== undefined))
   );
 }
 
@@ -174,8 +182,8 @@ function isAskedToHold({ privilegeRules }: SharedRuntime, reading: SpawnReading)
  * Refuses a spawn that is not recorded although its child is to be held to something: only the ledger tells what that is. Others
  * go on: what holds the session that spawns is found through the host's record of who spawned whom.
  */
-function refuseUnrecorded(runtime: SharedRuntime, reading: SpawnReading, because: string): BeforeResult {
-  if (!isAskedToHold(runtime, reading)) return undefined;
+function refuseUnrecorded(rules: PrivilegeRules, reading: SpawnReading, because: string): BeforeResult {
+  if (!isAskedToHold(rules, reading)) return undefined;
   return createRefusal(
     "spawn",
     `what its child may do is narrowed, and ${because}, so nothing would hold it`,
@@ -186,12 +194,26 @@ function refuseUnrecorded(runtime: SharedRuntime, reading: SpawnReading, because
  * Refuses a spawn that could not be recorded although its result would have to be held, or its child. Other spawns go on. Where
  * the runtime could not be entered, the call was not read before.
  */
-function refuseUnheld({ event, ctx }: SpawnCalled, read: SpawnReading | undefined): BeforeResult {
+function refuseUnheld(
+  api: OpenClawPluginApi,
+  { event, ctx }: SpawnCalled,
+  read: SpawnReading | undefined,
+): BeforeResult {
   const runtime = findRuntime();
-  if (!runtime) return undefined;
-  const reading = read ?? readSpawnCall(callOf(runtime, event, ctx));
-  const ungateable = isCoordinated(runtime.config, ctx) ? refuseTarget(runtime, reading.target) : undefined;
-  return ungateable ?? refuseUnrecorded(runtime, reading, "it could not be recorded");
+  const reading = read ?? readSpawnCall(callOf(runtime ?? createWithoutRuntime(api), event, ctx));
+  const ungateable =
+    runtime && isCoordinated(runtime.config, ctx) ? refuseTarget(runtime, reading.target) : undefined;
+  return ungateable ?? refuseUnrecorded(readPrivilegeRules(api), reading, "it could not be recorded");
+}
+
+type CallSource = Pick<SharedRuntime, "acpDefaultAgent" | "names"> & Partial<Pick<SharedRuntime, "requests">>;
+
+/** Nothing is recorded without a runtime, so models and folders keep the names that the call has for them. */
+function createWithoutRuntime({ runtime }: OpenClawPluginApi): CallSource {
+  return {
+    acpDefaultAgent: () => runtime.config.current().acp?.defaultAgent,
+    names: { modelOf: String, folderOf: String, thinkingOf: () => undefined },
+  };
 }
 
 /** Refuses a spawn whose result could not be held where it would have to be. */
@@ -221,7 +243,7 @@ async function admit(runtime: SharedRuntime, { reading, event, early }: Admittin
   runtime.health.succeeded();
   if (admission.kind === "refused") {
     if (strict || BLOCKING.has(admission.code)) return createRefusal("spawn", admission.reason);
-    const unrecorded = refuseUnrecorded(runtime, reading, "it could not be recorded");
+    const unrecorded = refuseUnrecorded(runtime.privilegeRules, reading, "it could not be recorded");
     if (unrecorded) return unrecorded;
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
@@ -238,7 +260,8 @@ function admitUnreadable(
 ): BeforeResult {
   const { session, target } = reading;
   const ungateable =
-    refuseTarget(runtime, target) ?? refuseUnrecorded(runtime, reading, "it cannot be recorded");
+    refuseTarget(runtime, target) ??
+    refuseUnrecorded(runtime.privilegeRules, reading, "it cannot be recorded");
   if (ungateable) return ungateable;
   runtime.logger.warn({ session }, "a spawn without a usable session or agent goes on uncoordinated");
   return runtime.config.strict
@@ -246,7 +269,7 @@ function admitUnreadable(
     : undefined;
 }
 
-function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): SpawnCall {
+function callOf(source: CallSource, event: BeforeEvent, ctx: BeforeContext): SpawnCall {
   const sessionKey = ctx.sessionKey ?? "";
   return {
     params: event.params,
@@ -255,9 +278,9 @@ function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext):
     runId: event.runId ?? ctx.runId,
     toolCallId: event.toolCallId ?? ctx.toolCallId,
     trace: ctx.trace,
-    request: runtime.requests.get(sessionKey),
-    acpDefaultAgent: runtime.acpDefaultAgent,
-    names: runtime.names,
+    request: source.requests?.get(sessionKey),
+    acpDefaultAgent: source.acpDefaultAgent,
+    names: source.names,
   };
 }
 

@@ -105,17 +105,48 @@ interface CoordinationParam {
   readonly rest: unknown;
 }
 
+/** Fields that say nothing about what the child may do: those of an envelope, which claim authority, and the wish to spawn again. */
+const UNBOUNDING: ReadonlySet<string> = new Set([...Object.keys(coordinationEnvelopeSchema.shape), "again"]);
+
 function readCoordinationParam(param: unknown): CoordinationParam {
   const value = readJsonText(param);
-  if (!isRecord(value)) return { rest: param };
+  if (isBlank(value)) return { rest: param };
+  if (!isRecord(value)) return { privilegeProblem: describeUnclear(NO_OBJECT), rest: param };
   const { tools, write, ...others } = value;
-  if (tools === undefined && write === undefined) return { rest: value };
-  const rest = Object.keys(others).length > 0 ? others : undefined;
+  const names = Object.keys(others);
+  const isBounding = tools !== undefined || write !== undefined;
+  const rest = isBounding && names.length === 0 ? undefined : others;
+  // A misspelt bound must not leave the child unbounded.
+  const unknownNames = names.filter((name) => !UNBOUNDING.has(name)).slice(0, 3);
+  if (unknownNames.length > 0)
+    return {
+      privilegeProblem: describeUnclear(`unknown field ${unknownNames.map(quoteName).join(", ")}`),
+      rest,
+    };
+  return isBounding ? { ...readBounds(tools, write), rest } : { rest };
+}
+
+const NO_OBJECT = `expected a JSON object of at most ${BOUNDS.envelopeCharsMax} characters`;
+
+function readBounds(tools: unknown, write: unknown): Omit<CoordinationParam, "rest"> {
   const fields = { ...(tools !== undefined && { tools }), ...(write !== undefined && { write }) };
   const parsed = parseBounded(privilegeSchema, fields, ENVELOPE_BOUNDS);
-  if (parsed.ok) return { askedPrivilege: parsed.value, rest };
-  const privilegeProblem = `what the child may do cannot be understood (coordination: ${describeProblems(parsed.problems.slice(0, 3))}); write {"tools": {"allow": [...], "deny": [...]}, "write": [...]} and spawn again`;
-  return { privilegeProblem, rest };
+  return parsed.ok
+    ? { askedPrivilege: parsed.value }
+    : { privilegeProblem: describeUnclear(describeProblems(parsed.problems.slice(0, 3))) };
+}
+
+/** True where nothing was said. */
+function isBlank(value: unknown): boolean {
+  return value == null || (typeof value === "string" && value.trim() === "");
+}
+
+function quoteName(name: string): string {
+  return JSON.stringify(name.slice(0, BOUNDS.nameCharsMax));
+}
+
+function describeUnclear(problem: string): string {
+  return `what the child may do cannot be understood (coordination: ${problem}); write {"tools": {"allow": [...], "deny": [...]}, "write": [...]}, or leave coordination out, and spawn again`;
 }
 
 /** Models write objects as JSON texts, too. */

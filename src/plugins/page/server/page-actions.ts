@@ -11,7 +11,7 @@ import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination
 import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
-import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
+import { checkNewPlan } from "../../../agents/coordination/plan/check-new-plan.ts";
 import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import type {
   Done,
@@ -165,7 +165,7 @@ const planBody = z.strictObject({ text: z.string().max(PAGE_BOUNDS.bodyBytesMax)
 async function check(request: PageRequest): Promise<JsonAnswer> {
   const plan = await readPlanText(readBody(request, planBody).text);
   if (!plan.ok) return answerWith(createRefusedCheck(plan.problems));
-  const checked = checkPlan(plan.value);
+  const checked = checkNewPlan(plan.value);
   if (checked.kind === "refused") return answerWith(createRefusedCheck(await plan.place(checked.problems)));
   const { coordinationId, objective } = checked.graph;
   const accepted: PlanCheck = {

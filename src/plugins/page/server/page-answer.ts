@@ -8,6 +8,8 @@ import { PAGE_ERRORS, type PageError, type PageErrorCode } from "../contract/ses
 export interface JsonAnswer {
   readonly status: number;
   readonly body: object;
+  /** True where it is no use to ask again until somebody has acted. */
+  readonly isLasting?: true;
 }
 
 export function answerWith(body: object): JsonAnswer {
@@ -30,21 +32,21 @@ export function refuseUntilMended(error: {
 }): JsonAnswer | undefined {
   const { code, message } = error;
   if (code !== "GATEWAY_REPLACED" && code !== "LEDGER_TOO_NEW") return undefined;
-  return refuse("unavailable", `${message}. ${ERROR_CODES[code].advice}`);
+  return { ...refuse("unavailable", `${message}. ${ERROR_CODES[code].advice}`), isLasting: true };
 }
 
-export function createJsonResponse({ status, body }: JsonAnswer): Response {
-  return new Response(JSON.stringify(body), { status, headers: createHeaders(status) });
+export function createJsonResponse(answer: JsonAnswer): Response {
+  return new Response(JSON.stringify(answer.body), { status: answer.status, headers: createHeaders(answer) });
 }
 
 /** Writes an answer that may have megabytes without holding up others for long. */
-export async function createLongJsonResponse({ status, body }: JsonAnswer): Promise<Response> {
-  const parts = await runInSlices(writeJson(body));
-  const headers = { ...createHeaders(status), "content-length": String(countBytes(parts)) };
-  return new Response(streamParts(parts), { status, headers });
+export async function createLongJsonResponse(answer: JsonAnswer): Promise<Response> {
+  const parts = await runInSlices(writeJson(answer.body));
+  const headers = { ...createHeaders(answer), "content-length": String(countBytes(parts)) };
+  return new Response(streamParts(parts), { status: answer.status, headers });
 }
 
-function createHeaders(status: number): Readonly<Record<string, string>> {
-  const wait = status === 503 || status === 429 ? { "retry-after": "2" } : {};
+function createHeaders({ status, isLasting }: JsonAnswer): Readonly<Record<string, string>> {
+  const wait = (status === 503 || status === 429) && !isLasting ? { "retry-after": "2" } : {};
   return { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...wait };
 }

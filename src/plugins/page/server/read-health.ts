@@ -1,4 +1,5 @@
 /** Owns: how the installation is: what is open, the lanes, the ledger's size, and what was recorded in each hour of the last day. */
+import { isBudgetStop } from "../../../agents/coordination/contracts/escalation.ts";
 import { epochMsOf, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import { readPastDamage } from "../../../agents/coordination/runtime/log/read-appended.ts";
@@ -127,12 +128,12 @@ const COUNTED: Readonly<
   "conflict.detected": "conflicts",
 };
 
-function countEvent(byHour: Map<number, Counts>, { type, timestamp }: RunEvent): void {
+function countEvent(byHour: Map<number, Counts>, { type, timestamp, payload }: RunEvent): void {
   const startMs = startOfHour(epochMsOf(timestamp));
   const counts = byHour.get(startMs) ?? createCounts(startMs);
   byHour.set(startMs, counts);
   counts.events += 1;
-  const name = COUNTED[type];
+  const name = type === "coordination.escalated" && isBudgetStop(payload) ? undefined : COUNTED[type];
   if (name) counts[name] += 1;
 }
 

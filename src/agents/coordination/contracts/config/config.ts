@@ -17,8 +17,7 @@ import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
 import { statsSchema } from "./stats-config.ts";
 import { telemetrySchema } from "./telemetry-config.ts";
-import { describeProblems, parseBounded, type ValidationProblem } from "../validation.ts";
-import { CoordinationError, isCoordinationError } from "../errors.ts";
+import { parseConfig } from "./parse-config.ts";
 import { listRuledPacks, readWrittenSettings } from "./written-settings.ts";
 
 const declareDurationMs = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
@@ -346,7 +345,7 @@ export function parsePluginConfig(value: unknown): Phase1Config {
   const phase1 =
     pack === undefined
       ? parseConfig(pluginConfigSchema, value).coordination.phase1
-      : parseWithPack(value, pack);
+      : parseConfigWithPack(value, pack);
   // A pack that cannot hold is told now, and not when somebody spawns.
   if (rules.length > 0) parseRuledConfigs(value);
   return phase1;
@@ -358,17 +357,14 @@ export function parsePluginConfig(value: unknown): Phase1Config {
  * @throws CoordinationError `CONFIG_INVALID`
  */
 export function parseRuledConfigs(value: unknown): ReadonlyMap<string, Phase1Config> {
-  return new Map(listRuledPacks(value).map((pack) => [pack, parseWithPack(value, pack)]));
+  return new Map(listRuledPacks(value).map((pack) => [pack, parseConfigWithPack(value, pack)]));
 }
 
-function parseWithPack(value: unknown, pack: string): Phase1Config {
-  try {
-    const coordination = { phase1: readWrittenSettings(value, pack) };
-    return parseConfig(pluginConfigSchema, { coordination }).coordination.phase1;
-  } catch (error) {
-    if (!isCoordinationError(error)) throw error;
-    throw new CoordinationError("CONFIG_INVALID", `${error.message} (with the policy pack ${pack} in use)`);
-  }
+/** Reads the plugin's configuration as if it went by a pack. @throws CoordinationError `CONFIG_INVALID` */
+export function parseConfigWithPack(value: unknown, pack: string): Phase1Config {
+  const coordination = { phase1: readWrittenSettings(value, pack) };
+  return parseConfig(pluginConfigSchema, { coordination }, ` (with the policy pack ${pack} in use)`)
+    .coordination.phase1;
 }
 
 /** Reads `coordination.phase1.ledger` alone. @throws CoordinationError `CONFIG_INVALID` */
@@ -380,20 +376,3 @@ export function parseLedgerConfig(value: unknown): LedgerConfig {
 const ledgerOnlySchema = z.strictObject({
   coordination: z.strictObject({ phase1: z.strictObject({ ledger: ledgerSchema.prefault({}) }) }),
 });
-
-function parseConfig<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const parsed = parseBounded(schema, value ?? {}, {
-    charsMax: BOUNDS.configCharsMax,
-    depthMax: BOUNDS.configDepthMax,
-  });
-  if (parsed.ok) return parsed.value;
-  throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(removeSecrets)));
-}
-
-const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop", "ledger", "telemetry"];
-
-/** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
-function removeSecrets(problem: ValidationProblem): ValidationProblem {
-  const mayHold = SECRETS.some((name) => problem.path.includes(name));
-  return mayHold ? { ...problem, received: "something else" } : problem;
-}

@@ -8,7 +8,7 @@ import { CoordinationError, isCoordinationError } from "../errors.ts";
 import { describeProblems, parseBounded, type ValueBounds } from "../validation.ts";
 import { parsePluginConfig, type Phase1Config } from "./config.ts";
 import { policyNameSchema, policyVersionSchema } from "../fact-fields.ts";
-import { TUNABLE } from "./written-settings.ts";
+import { nameAgentInPath, nameAgents, readSection, TUNABLE } from "./written-settings.ts";
 
 /** Addresses and secrets belong to a machine. A pack is handed on. */
 const KEPT_OUT: Readonly<Record<string, readonly string[]>> = {
@@ -42,13 +42,18 @@ export type PolicySettings = Readonly<Record<string, unknown>>;
 
 const PACK_BOUNDS: ValueBounds = { charsMax: BOUNDS.configCharsMax, depthMax: BOUNDS.configDepthMax };
 
-/** @throws CoordinationError `INPUT_INVALID` with each problem and its place */
+/**
+ * Returns the pack with agents under the ids that OpenClaw has for them.
+ *
+ * @throws CoordinationError `INPUT_INVALID` with each problem and its place
+ */
 export function parsePolicyPack(value: unknown): PolicyPackFile {
   const parsed = parseBounded(packFileSchema, value, PACK_BOUNDS);
-  if (!parsed.ok) throw createPackError(describeProblems(parsed.problems));
-  const { settings } = parsed.value;
-  for (const [section, names] of Object.entries(KEPT_OUT)) assertKeptOut(settings, section, names);
-  return parsed.value;
+  const misplaced = listMisplaced(readSection(value, "settings"));
+  if (!parsed.ok) throw createPackError([describeProblems(parsed.problems), ...misplaced].join("; "));
+  if (misplaced.length > 0) throw createPackError(misplaced.join("; "));
+  const { settings, locked } = parsed.value;
+  return { ...parsed.value, locked: locked.map(nameAgentInPath), settings: nameAgents(settings) };
 }
 
 /** Returns all settings that hold under a pack, defaults included. @throws CoordinationError `INPUT_INVALID` */
@@ -61,16 +66,14 @@ export function readPolicySettings(settings: PolicySettings): Phase1Config {
   }
 }
 
-function assertKeptOut(settings: PolicySettings, section: string, names: readonly string[]): void {
-  const name = names.find((candidate) => isObjectWith(settings[section], candidate));
-  if (name !== undefined)
-    throw createPackError(
-      `settings.${section}.${name} belongs to one gateway; write it into its configuration instead`,
+/** Lists the settings that a pack may not have, each with why. */
+function listMisplaced(settings: PolicySettings): string[] {
+  return Object.entries(KEPT_OUT).flatMap(([section, names]) => {
+    const present = names.filter((name) => Object.hasOwn(readSection(settings, section), name));
+    return present.map(
+      (name) => `settings.${section}.${name} belongs to one gateway; write it into its configuration instead`,
     );
-}
-
-function isObjectWith(value: unknown, name: string): boolean {
-  return typeof value === "object" && value !== null && Object.hasOwn(value, name);
+  });
 }
 
 function createPackError(why: string): CoordinationError {

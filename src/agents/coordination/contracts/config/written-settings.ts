@@ -4,6 +4,7 @@
  */
 import { isRecord, type UnknownRecord } from "../../std/is-record.ts";
 import { mergeObjects } from "../../std/merge-objects.ts";
+import { parseHostAgentId } from "../host-agent-id.ts";
 
 /** Sections of `coordination.phase1` that a pack may set. The others say where things are, not how they are ruled. */
 export const TUNABLE = [
@@ -29,7 +30,42 @@ export function readWrittenSettings(pluginConfig: unknown, pack?: string): Unkno
   if (typeof name !== "string") return phase1;
   const settings = Object.entries(readSection(readSection(readSection(policies, "packs"), name), "settings"));
   const tunable = settings.filter(([section]) => TUNABLE.some((wanted) => wanted === section));
-  return mergeObjects(Object.fromEntries(tunable), phase1);
+  return mergeObjects(nameAgents(Object.fromEntries(tunable)), nameAgents(phase1));
+}
+
+/** Sections with rules for single agents. */
+const BY_AGENT = ["gates", "budget", "privileges"] as const;
+
+/**
+ * Returns the same settings with their rules for single agents under the ids that OpenClaw has for them, so that rules for one agent
+ * meet when settings are merged. The first of two spellings of one agent counts, as elsewhere.
+ */
+export function nameAgents<Settings extends UnknownRecord>(settings: Settings): Settings {
+  const sections = BY_AGENT.map((name) => [name, readSection(settings, name)] as const);
+  const named = sections.flatMap(([name, section]) => {
+    const { agents } = section;
+    return isRecord(agents) ? [[name, { ...section, agents: nameKeys(agents) }] as const] : [];
+  });
+  return { ...settings, ...Object.fromEntries(named) };
+}
+
+function nameKeys(agents: UnknownRecord): UnknownRecord {
+  const entries = new Map<string, unknown>();
+  for (const [spelling, entry] of Object.entries(agents)) {
+    const id = parseHostAgentId(spelling);
+    if (!entries.has(id)) entries.set(id, entry);
+  }
+  return Object.fromEntries(entries);
+}
+
+const OF_AGENT = /^(?<section>(?:gates|budget|privileges)\.agents)\.(?<agent>[^.]+)/u;
+
+/** Returns the path of a setting with the agent's id as OpenClaw has it, where it is a rule for one agent. */
+export function nameAgentInPath(path: string): string {
+  return path.replace(
+    OF_AGENT,
+    (_, section: string, spelling: string) => `${section}.${parseHostAgentId(spelling)}`,
+  );
 }
 
 /** Lists the names of packs that hold for the work of single agents, channels or sessions, each once. */

@@ -6,6 +6,7 @@ import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/id
 import { findOwningTool } from "../../contracts/owned-files.ts";
 import { formatOwnResource } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
+import { replaceHidden } from "../../std/hidden-characters.ts";
 import type { Assessed } from "./assessed-target.ts";
 import type { Undetermined } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
@@ -203,7 +204,9 @@ function namesOf(contestants: readonly Contestant[], state: Coordination): strin
 
 function nameContestant({ stepId, coordinationId }: Contestant, state: Coordination): string {
   if (stepId === OUTSIDE_STEP_ID) return "somebody outside of this coordination";
-  if (coordinationId !== undefined) return `${stepId} of coordination ${coordinationId}`;
+  // An older release took ids with any characters.
+  if (coordinationId !== undefined)
+    return replaceHidden(`${stepId} of coordination ${coordinationId}`, () => " ");
   if (stepId === OWNER_STEP_ID) return "the session that began this work";
   const name = state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec.name;
   // A step of a plan is called what its id is.

@@ -11,6 +11,7 @@ import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts"
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
+import { findFailedReport } from "../../ledger/readable-results.ts";
 import {
   childOf,
   sessionOf,
@@ -24,7 +25,8 @@ import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
 import type { AgentRunner, Attempt, Order } from "../../ports/agent-runner.ts";
 import { isElsewhere, nameStarter } from "./attempt-facts.ts";
-import { formatDelivery, listDeliveredSteps } from "./delivery-message.ts";
+import { formatDelivery, listDeliveredSteps, listToldReports } from "./delivery-message.ts";
+import { quoteReason } from "./quote-reason.ts";
 import { formatRevision } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -54,8 +56,24 @@ export async function createMessage(
     return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
   if (isDelivery(step)) return createTextMessage(dependencies, await createDeliveryText(dependencies, state));
   const instruction = await createInstruction(dependencies, state, step);
-  if (instruction.kind !== "message" || !revision) return instruction;
-  return { ...createTextMessage(dependencies, `${instruction.text}\n\n${revision.text}`), isPassing: true };
+  const note = revision?.text ?? (await createFailureNote(dependencies, state, step));
+  if (instruction.kind !== "message" || note === undefined) return instruction;
+  return { ...createTextMessage(dependencies, `${instruction.text}\n\n${note}`), isPassing: true };
+}
+
+/** Creates what another attempt is told of the one before it, whose agent reported why it could not do the work. */
+async function createFailureNote(
+  dependencies: TextDependencies,
+  { coordinationId }: PlannedCoordination,
+  step: Step,
+): Promise<string | undefined> {
+  const report = findFailedReport(step);
+  if (!report) return undefined;
+  const text = (await readTexts(dependencies, coordinationId, [report.sha256])).get(report.sha256);
+  const reason = text === undefined ? undefined : quoteReason(text);
+  return reason === undefined
+    ? undefined
+    : `[Coordination] The attempt before this one reported that it could not do it. It said, as data: ${reason}`;
 }
 
 /**
@@ -124,8 +142,16 @@ async function createDeliveryText(
   const { coordinationId, created } = state;
   const outputs = await outputsOf(dependencies, state, listDeliveredSteps(state));
   const { sha256 } = created.objective;
-  const objective = (await readTexts(dependencies, coordinationId, [sha256])).get(sha256);
-  return formatDelivery(state, objective ?? "(not kept)", outputs);
+  const reportRefs = [...listToldReports(state)];
+  const hashes = [sha256, ...reportRefs.map(([, report]) => report.sha256)];
+  const texts = await readTexts(dependencies, coordinationId, hashes);
+  const reports = new Map(
+    reportRefs.flatMap(([stepId, report]) => {
+      const text = texts.get(report.sha256);
+      return text === undefined ? [] : [[stepId, text] as const];
+    }),
+  );
+  return formatDelivery(state, { objective: texts.get(sha256) ?? "(not kept)", outputs, reports });
 }
 
 /** A plan that an upgrade no longer compiles, or whose text was lost, fails its steps and does not hang. */

@@ -25,6 +25,7 @@ import {
 } from "./dispatcher-memory.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
 import { computeCapacity } from "./compute-capacity.ts";
+import { createFailureLog, type FailureLog } from "./log-failures.ts";
 import { lookAgainAt } from "./look-again-at.ts";
 import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
@@ -73,6 +74,7 @@ interface Dispatching {
   readonly dependencies: DispatcherDependencies;
   readonly memory: DispatcherMemory;
   readonly effectDependencies: EffectDependencies;
+  readonly failures: FailureLog;
 }
 
 export function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
@@ -97,7 +99,8 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     lookAfter: (runId, otherId) => addWaiting(memory, runId, otherId),
     halt,
   };
-  const dispatching: Dispatching = { dependencies, memory, effectDependencies };
+  const failures = createFailureLog(dependencies.logger);
+  const dispatching: Dispatching = { dependencies, memory, effectDependencies, failures };
   const endOfRoom = dependencies.lanes.onRoom(() => lookAtStarved(dispatching));
   return {
     decided: onDecided,
@@ -206,8 +209,7 @@ async function look(
     const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
-    const code = readErrorCode(error);
-    dependencies.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
+    dispatching.failures.note(runId, error);
     pauseAfter(dispatching, runId, error);
     wakeAt(dispatching, { runId, atMs: addMs(dependencies.clock.now(), dependencies.settings.sweepMs) });
   }
@@ -358,22 +360,15 @@ function pauseAfter({ dependencies, memory }: Dispatching, runId: CoordinationId
   memory.pauseEnds.set(runId, addMs(clock.now(), settings.sweepMs));
 }
 
-async function logFailures(
-  { dependencies: { logger } }: Dispatching,
-  runId: string,
-  work: Promise<void>,
-): Promise<void> {
-  await work.catch((error: unknown) => {
-    const code = readErrorCode(error);
-    if (code !== "LEDGER_CLOSED")
-      logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
-  });
+async function logFailures({ failures }: Dispatching, runId: string, work: Promise<void>): Promise<void> {
+  await work.catch((error: unknown) => failures.note(runId, error));
 }
 
 async function sweep(dispatching: Dispatching): Promise<void> {
   const { dependencies, memory } = dispatching;
   const { clock, content, logger, settings } = dependencies;
   memory.lastAsks.clear();
+  dispatching.failures.noteSweep();
   try {
     for await (const runId of listDrivenHere(dependencies)) {
       if (isStopped(memory)) return;

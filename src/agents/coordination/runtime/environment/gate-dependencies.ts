@@ -10,7 +10,7 @@ export interface PluginGates {
   /** The keys of the checks that plugins make of an agent's results. */
   verifiersFor(agentId: AgentId): readonly string[];
   /** Never throws. */
-  verify(request: Omit<CheckRequest, "check">): Promise<CheckAnswer>;
+  verify(request: Omit<CheckRequest, "check" | "critic" | "allowSelf">): Promise<CheckAnswer>;
   /** Plugins that want to hear of every question, as channels. */
   channels(): readonly string[];
 }

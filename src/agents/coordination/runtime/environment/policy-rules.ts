@@ -8,6 +8,7 @@ import type { PrivilegesConfig } from "../../contracts/config/privileges-config.
 import type { AgentId, SessionKey } from "../../contracts/ids.ts";
 import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import type { TreeBudget } from "../../contracts/usage.ts";
+import type { StepOfChild } from "../log/step-of-child.ts";
 
 /** The rules of a pack that can hold for one coordination alone. The rest of it is the gateway's to say. */
 export interface PolicyRules {
@@ -27,10 +28,22 @@ export interface WorkOwner {
 }
 
 export interface PolicyBook {
-  /** The rules for work that the owner begins; `undefined`: those of the gateway. */
+  /** The rules for work that the owner begins outside of other work; `undefined`: those of the gateway. */
   choose(owner: WorkOwner): PolicyRules | undefined;
   /** The rules of the pack that a coordination was opened under; `undefined` where it is not in use any more. */
   find(policy: PolicyRef | undefined): PolicyRules | undefined;
+}
+
+/**
+ * Returns the rules for work that a session begins. `around`: the step that the session works on, or worked on; the pack of the
+ * coordination of that step holds for it, whichever rule would fit the session alone.
+ */
+export function chooseRules(
+  policies: PolicyBook | undefined,
+  around: StepOfChild | undefined,
+  owner: WorkOwner,
+): PolicyRules | undefined {
+  return around ? policies?.find(around.state.created.policy) : policies?.choose(owner);
 }
 
 /** The dependencies that rules replace. */

@@ -5,6 +5,7 @@
  * G1 a check that hangs, throws, is not there or rules on something else has given no verdict, and that is recorded.
  */
 import type { Command } from "../../contracts/commands.ts";
+import type { GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { EpochMs, StepId } from "../../contracts/ids.ts";
 import {
   checkAnswerSchema,
@@ -109,7 +110,7 @@ async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
 }
 
 async function ask(
-  { dependencies, state }: Asking,
+  asking: Asking,
   request: {
     readonly key: string;
     readonly result: VerifiedResult;
@@ -117,20 +118,30 @@ async function ask(
     readonly signal: AbortSignal;
   },
 ): Promise<CheckAnswer> {
+  const { dependencies, state } = asking;
   const { key, result } = request;
   if (key.startsWith("plugin:")) return dependencies.pluginGates.verify(request);
-  const check = await checkNamed(dependencies, state, { key, result });
+  const gates = dependencies.policies?.find(state.created.policy)?.gates ?? dependencies.gates;
+  const check = await checkNamed(asking, { key, result, verifiers: gates.verifiers });
   if (!check) return createNoAnswer("unavailable", "nobody defines this check");
-  return (await dependencies.verifier()).check({ ...request, check });
+  const { critic, allowSelfVerification: allowSelf } = gates;
+  const verifier = await dependencies.verifier();
+  return verifier.check({ ...request, check, allowSelf, ...(critic && { critic }) });
 }
 
 /** The operator's check of that key, else the one that the plan states: a plan cannot take the place of an operator's. */
 async function checkNamed(
-  dependencies: VerifyDependencies,
-  state: OpenCoordination,
-  { key, result }: { readonly key: string; readonly result: VerifiedResult },
+  { dependencies, state }: Asking,
+  {
+    key,
+    result,
+    verifiers,
+  }: {
+    readonly key: string;
+    readonly result: VerifiedResult;
+    readonly verifiers: GatesConfig["verifiers"];
+  },
 ): Promise<Check | undefined> {
-  const { verifiers } = dependencies.policies?.find(state.created.policy)?.gates ?? dependencies.gates;
   if (Object.hasOwn(verifiers, key)) return verifiers[key];
   const checks = await readStatedChecks(dependencies, state, result);
   const stated = Object.hasOwn(checks, key) ? checks[key] : undefined;

@@ -110,8 +110,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     }
     const state = await readState(dependencies.store, runId);
     const news = await readNews(log, state);
-    const raced = entries.get(runId);
-    if (raced) return raced.failed ? load(runId) : raced;
+    if (entries.has(runId)) return load(runId);
     const entry = touch(entries, runId, createEntry(state));
     log.hearing.loaded(state, news);
     return entry;
@@ -155,6 +154,8 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     findOnDisk: (runId, find) => findOnDisk(() => loadNewest(runId), find),
     latest: async (runId) => (await readNewer(runId)).state,
     catchUp: async (runId) => {
+      // An append under way would hide what others appended behind it, where its answer is late and nothing follows it.
+      await entries.get(runId)?.durable;
       await readNewer(runId);
     },
     settled: async (runId) => {

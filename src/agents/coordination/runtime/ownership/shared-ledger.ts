@@ -66,18 +66,20 @@ export function createSharedLedger(
         try {
           const { id, token } = (await owners.ownersOf([runId])).get(runId) ?? {};
           const isGiven = id === owner.id && token !== undefined && token !== ownRuns.tokenOf(runId);
-          if (isGiven) await takeGiven(runId, token);
+          if (isGiven) takeGiven(runId, token);
           else if (ownRuns.tokenOf(runId) !== undefined) await follow(runId);
         } catch (error) {
           logger.warn({ runId }, `could not go on with the coordination: ${describeError(error)}`);
           clock.wakeAt(addMs(clock.now(), RETRY_MS), () => void wake(runId));
         }
       };
-      const takeGiven = async (runId: CoordinationId, token: number): Promise<void> => {
+      let adopting = Promise.resolve();
+      const takeGiven = (runId: CoordinationId, token: number): void => {
         // It may have been another one's for a while, and this process still believes in its earlier token.
         if (ownRuns.tokenOf(runId) !== undefined) ownRuns.lose(runId);
         ownRuns.add(runId, token);
-        await adopt(runId);
+        // A host may take its time: what reaches other coordinations does not wait for it.
+        adopting = adopting.then(() => (isStopped ? undefined : adopt(runId)));
       };
       const arrivals = createArrivalWatch({ owners, owner, ownRuns, clock, logger, wake });
       stopWork = () => {
@@ -85,8 +87,9 @@ export function createSharedLedger(
         arrivals.stop();
         return rounds.stop();
       };
-      await rounds.start();
+      // Requests are heard of also while the first round's coordinations are gone on with: hosts may take their time.
       arrivals.start();
+      await rounds.start();
     },
     stop: () => stopWork(),
     leave: async () => {

@@ -12,7 +12,8 @@ import { parsePlan, type CoordinationPlan } from "../../contracts/plan.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
 import { planUnderPolicy, type OperatorRules } from "../../replay/plan-under-policy.ts";
-import { withRules } from "../environment/policy-rules.ts";
+import { chooseRules, withRules } from "../environment/policy-rules.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
@@ -61,7 +62,7 @@ export async function forkPlan(
     plan: planUnderPolicy(
       { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
       request.policy ?? {},
-      readOperatorRules(dependencies, state),
+      await readOperatorRules(dependencies, state),
     ),
     ownerAgent: state.created.ownerAgent,
     forkedFrom: place,
@@ -74,11 +75,12 @@ export async function forkPlan(
 }
 
 /** A fork is work that its owner begins now: the rules are those that it will be submitted under. */
-function readOperatorRules(
+async function readOperatorRules(
   dependencies: ForkDependencies,
   { created: { ownerAgent: agent, ownerSession: session } }: KnownCoordination,
-): OperatorRules {
-  const rules = dependencies.policies?.choose({ agent, session });
+): Promise<OperatorRules> {
+  const around = await stepOfChild(dependencies, session);
+  const rules = chooseRules(dependencies.policies, around, { agent, session });
   const { gates, settings, escalations } = withRules(dependencies, rules);
   const { requireDifferentApprover } = escalations;
   return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };

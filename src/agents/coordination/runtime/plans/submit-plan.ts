@@ -2,15 +2,21 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
-import { addMs, type AgentId, type SessionKey } from "../../contracts/ids.ts";
+import {
+  addMs,
+  coordinationIdSchema,
+  type AgentId,
+  type CoordinationId,
+  type SessionKey,
+} from "../../contracts/ids.ts";
 import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { createTurnsByName, type TurnsByName } from "../../std/turns-by-name.ts";
-import { withRules } from "../environment/policy-rules.ts";
+import { chooseRules, withRules, type PolicyRules } from "../environment/policy-rules.ts";
 import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { isOwnedBy } from "../../contracts/coordination-summary.ts";
-import { checkPlan } from "../../plan/check-plan.ts";
+import { checkNewPlan } from "../../plan/check-new-plan.ts";
 import type { Compilation } from "../../plan/compile-plan.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
@@ -68,7 +74,9 @@ export function createPlanRequests(
 }
 
 async function submitPlan(base: SubmitDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
-  const rules = chooseRules(base, submission);
+  const earlier = await findEarlierSubmission(base, submission);
+  if (earlier) return earlier;
+  const rules = await findRules(base, submission);
   const dependencies = withRules(base, rules);
   const checked = check(dependencies, submission);
   if (checked.kind === "refused") return checked;
@@ -100,7 +108,7 @@ async function openPlan(
   const { coordinationId, objective } = graph;
   const { forkedFrom } = submission;
   const existing = await dependencies.runs.state(coordinationId);
-  if (existing.kind !== "unopened") return checkIdIsFree(existing, { graph, plan, forkedFrom });
+  if (existing.kind !== "unopened") return checkIdIsFree(existing, coordinationId, { plan, forkedFrom });
   const aim: ContentInput = { ref: dependencies.refOf(objective), text: objective, keepWhileRunning: true };
   dependencies.plans.remember(plan.ref.sha256, graph);
   const admission = await draftAdmission(dependencies, { graph, from: 0, forkedFrom });
@@ -112,7 +120,8 @@ async function openPlan(
     const submitted = await dependencies.runs.submit(coordinationId, [open, admission], [plan, aim], {
       keep,
     });
-    if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
+    if (submitted.kind === "refused")
+      return checkIdIsFree(submitted.state, coordinationId, { plan, forkedFrom });
     if (place.kind === "inside") dependencies.giveBack(place.parent.coordinationId, place.parent.stepId);
     return { kind: "accepted", coordinationId, steps: graph.steps.length };
   } finally {
@@ -124,12 +133,28 @@ async function findPlace(dependencies: RuntimeDependencies, graph: StepGraph): P
   return limitByOperator(dependencies, await placeOf(dependencies, graph));
 }
 
-/** The pack that holds for the session which the plan says that it is of; without one, the plan is refused later. */
-function chooseRules({ policies }: RuntimeDependencies, { plan, ownerAgent: agent }: PlanSubmission) {
-  const session = isRecord(plan) ? plan["ownerSession"] : undefined;
-  return typeof session === "string"
-    ? policies?.choose({ agent, session: session as SessionKey })
-    : undefined;
+/** Finds the rules for a plan of the session that it names; a plan that names none is refused later. */
+async function findRules(
+  dependencies: Pick<RuntimeDependencies, "policies" | "runs" | "store">,
+  { plan, ownerAgent: agent }: Pick<PlanSubmission, "plan" | "ownerAgent">,
+): Promise<PolicyRules | undefined> {
+  const ownerSession = isRecord(plan) ? plan["ownerSession"] : undefined;
+  if (!dependencies.policies || typeof ownerSession !== "string") return undefined;
+  const session = ownerSession as SessionKey;
+  return chooseRules(dependencies.policies, await stepOfChild(dependencies, session), { agent, session });
+}
+
+/** Finds the same submission in the ledger: it is not checked again by what was configured or released since. */
+async function findEarlierSubmission(
+  dependencies: RuntimeDependencies,
+  submission: PlanSubmission,
+): Promise<PlanSubmitted | undefined> {
+  const { plan, submittedBy, forkedFrom } = submission;
+  const id = coordinationIdSchema.safeParse(isRecord(plan) ? plan["coordinationId"] : undefined);
+  const state = id.success ? await dependencies.runs.state(id.data) : undefined;
+  if (!state || state.kind === "unopened") return undefined;
+  if (submittedBy !== undefined && submittedBy !== state.created.ownerSession) return undefined;
+  return findReplay(state, { plan: textOf(dependencies, submission), forkedFrom });
 }
 
 /** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
@@ -145,20 +170,18 @@ async function listKeptContents(
 
 /** Checks a submission against the plan, its submitter and the configuration. */
 function check(dependencies: RuntimeDependencies, submission: PlanSubmission): Compilation {
-  const checked = checkPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs });
+  const checked = checkNewPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
   const { plan } = checked;
-  const problems = [
-    ...checkNames(plan),
-    ...checkOwner(submission, plan),
-    ...checkVerifiers(dependencies, plan),
-  ];
+  const problems = [...checkOwner(submission, plan), ...checkVerifiers(dependencies, plan)];
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
 /** Returns what would become of a plan without recording anything. No plugin is asked. */
 async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
-  const dependencies = withRules(base, chooseRules(base, submission));
+  const earlier = await findEarlierSubmission(base, submission);
+  if (earlier) return earlier;
+  const dependencies = withRules(base, await findRules(base, submission));
   const checked = check(dependencies, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
@@ -168,9 +191,7 @@ async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const { coordinationId, steps } = graph;
   const existing = await dependencies.runs.state(coordinationId);
-  const plan = textOf(dependencies, submission);
-  if (existing.kind !== "unopened")
-    return checkIdIsFree(existing, { graph, plan, forkedFrom: submission.forkedFrom });
+  if (existing.kind !== "unopened") return createTaken(coordinationId);
   const place = await findPlace(dependencies, graph);
   return place.kind === "nowhere"
     ? { kind: "refused", problems: [place.problem] }
@@ -210,20 +231,6 @@ function checkOwner({ submittedBy, mayRun }: PlanSubmission, plan: CoordinationP
   return [createProblem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
 }
 
-/** Half of a surrogate pair is stored as another character, and the log would no longer match its hashes. */
-function checkNames({ coordinationId, steps }: CoordinationPlan): PlanProblem[] {
-  const names = [
-    { path: "coordinationId", name: coordinationId },
-    ...steps.map(({ stepId }, index) => ({ path: `steps[${index}].stepId`, name: stepId })),
-  ];
-  return names
-    .filter(({ name }) => !name.isWellFormed())
-    .map(({ path }) =>
-      createProblem(path, "SCHEMA_MISMATCH", "this is no Unicode text: it has half of a surrogate pair"),
-    )
-    .slice(0, BOUNDS.planProblemsMax);
-}
-
 /** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
 function checkVerifiers({ gates }: RuntimeDependencies, { steps }: CoordinationPlan): PlanProblem[] {
   return steps
@@ -261,21 +268,24 @@ function checkAgents({ steps }: CoordinationPlan, mayRun: PlanSubmission["mayRun
     .slice(0, BOUNDS.planProblemsMax);
 }
 
+interface SubmittedText {
+  readonly plan: ContentInput;
+  readonly forkedFrom: ForkedFrom | undefined;
+}
+
+function checkIdIsFree(state: Coordination, id: CoordinationId, submitted: SubmittedText): PlanSubmitted {
+  return findReplay(state, submitted) ?? createTaken(id);
+}
+
 /** The same plan under the same id is the same submission. */
-function checkIdIsFree(
-  state: Coordination,
-  {
-    graph,
-    plan,
-    forkedFrom,
-  }: Pick<Opening, "graph" | "plan"> & { readonly forkedFrom: ForkedFrom | undefined },
-): PlanSubmitted {
-  const { coordinationId } = graph;
-  const existing = state.kind === "unopened" ? undefined : state.created;
-  const isSame =
-    existing?.plan?.content.sha256 === plan.ref.sha256 && isSameValue(existing.forkedFrom, forkedFrom);
-  if (isSame) return { kind: "replay", coordinationId, steps: graph.steps.length };
-  const sentence = `there is another coordination ${JSON.stringify(coordinationId)}; choose another id`;
+function findReplay(state: Coordination, { plan, forkedFrom }: SubmittedText): PlanSubmitted | undefined {
+  if (state.kind === "unopened" || state.created.plan?.content.sha256 !== plan.ref.sha256) return undefined;
+  if (!isSameValue(state.created.forkedFrom, forkedFrom)) return undefined;
+  return { kind: "replay", coordinationId: state.coordinationId, steps: state.created.plan.steps };
+}
+
+function createTaken(id: CoordinationId): PlanSubmitted {
+  const sentence = `there is another coordination ${JSON.stringify(id)}; choose another id`;
   return { kind: "refused", problems: [createProblem("coordinationId", "COORDINATION_TAKEN", sentence)] };
 }
 

@@ -32,7 +32,7 @@ import {
   type QuestionRequests,
 } from "./question-requests.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
-import { withRules, type PolicyRules } from "../environment/policy-rules.ts";
+import { chooseRules, withRules, type PolicyRules } from "../environment/policy-rules.ts";
 import { questionPolicyOf } from "./question-policy.ts";
 import { listPlanOwners } from "./plan-owners.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
@@ -231,7 +231,7 @@ async function ask(dependencies: QuestionDependencies, request: AskRequest): Pro
     : openInTurn(dependencies, request, async () =>
         askAt(dependencies, request, {
           parent,
-          place: (await findPlace(dependencies, request)) ?? createPlace(dependencies, request),
+          place: (await findPlace(dependencies, request)) ?? (await createPlace(dependencies, request)),
         }),
       );
 }
@@ -359,12 +359,14 @@ async function findPlace(
   return undefined;
 }
 
-function createPlace(
-  { policies, newCoordinationId }: QuestionDependencies,
+async function createPlace(
+  dependencies: QuestionDependencies,
   { askedBy, agentId }: AskRequest,
-): Place {
-  const rules = policies?.choose({ agent: agentId as AgentId, session: askedBy });
-  return { kind: "new", runId: newCoordinationId(), rules };
+): Promise<Place> {
+  const around = await stepOfChild(dependencies, askedBy);
+  const owner = { agent: agentId as AgentId, session: askedBy };
+  const rules = chooseRules(dependencies.policies, around, owner);
+  return { kind: "new", runId: dependencies.newCoordinationId(), rules };
 }
 
 /** A question of a session that coordinates nothing yet. */

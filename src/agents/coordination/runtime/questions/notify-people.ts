@@ -17,6 +17,7 @@ import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
+import { findFailedReport } from "../../ledger/readable-results.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { formatShellArguments } from "../../std/shell-arguments.ts";
@@ -24,6 +25,7 @@ import { listOwnersAround } from "./plan-owners.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
+import { readReportedReason } from "./reported-reason.ts";
 
 export interface NotifyDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
@@ -156,7 +158,11 @@ export async function questionOf(
     ...(askedBy && { askedBy }),
     ...(isQuestionWithheld(steps, escalation)
       ? { title: `${title} ${describeWithheld(questionId)}` }
-      : { title, ...(await readShownWords(dependencies, escalation)) }),
+      : {
+          title,
+          ...(await readReason(dependencies, steps, escalation)),
+          ...(await readShownWords(dependencies, escalation)),
+        }),
     answers: listAnswers(escalation),
     ...(confidence && {
       confidence: {
@@ -165,6 +171,19 @@ export async function questionOf(
       },
     }),
   };
+}
+
+/** Reads why the agent says that it could not do the step, where people are asked whether that is tried once more. */
+async function readReason(
+  dependencies: ContentSource,
+  steps: OpenCoordination["steps"],
+  { escalationId, stepId }: Escalation,
+): Promise<Pick<Question, "text">> {
+  const step = stepId === undefined ? undefined : steps.get(stepId);
+  if (step?.phase.status !== "blocked" || step.phase.escalationId !== escalationId) return {};
+  const report = findFailedReport(step);
+  const text = report && (await readReportedReason(dependencies, report));
+  return text === undefined ? {} : { text };
 }
 
 async function readShownWords(

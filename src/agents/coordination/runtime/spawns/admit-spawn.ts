@@ -23,10 +23,11 @@ import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
-import type { PolicyBook, PolicyRules } from "../environment/policy-rules.ts";
+import { chooseRules, type PolicyBook, type PolicyRules } from "../environment/policy-rules.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
 import { privilegeOf } from "../privileges/admitted-privilege.ts";
 import type { RunLog, Submitted } from "../log/run-log.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
 const JOIN_ATTEMPTS_MAX = 3;
@@ -193,7 +194,8 @@ async function open(
   causalRef?: CoordinationId,
 ): Promise<Submitted | Refused> {
   const { sourceAgent: agent, sourceSession: session } = request;
-  const ruled = dependencies.under(dependencies.policies?.choose({ agent, session }));
+  const around = await stepOfChild(dependencies, session);
+  const ruled = dependencies.under(chooseRules(dependencies.policies, around, { agent, session }));
   return (
     refuseUngateable(ruled, request) ??
     (await dependencies.runs.submit(

@@ -3,7 +3,7 @@
  * L4 the log folds, D5 one end and nothing after it; the summary beside the log is what the log says, and what a branch took
  * is what its source has.
  */
-import { isCoordinationError } from "../../contracts/errors.ts";
+import { isCoordinationError, isLedgerOutage } from "../../contracts/errors.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
 import type { WorkflowSummary } from "../../contracts/workflows/workflow-summary.ts";
 import type { StoredProblem } from "../../ports/ledger-store.ts";
@@ -85,6 +85,7 @@ async function findProblems(store: Store, entry: Entry): Promise<StoredProblem[]
     await readAll(store, entry, check);
     check.problems.push(...(await checkLength(store, entry, check.run?.nextSequence ?? 0)));
   } catch (error) {
+    if (isLedgerOutage(error)) throw error;
     const isUnreadable = isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
     const message = describeError(error);
     const kind = isUnreadable ? "event_unreadable" : "fold_failed";

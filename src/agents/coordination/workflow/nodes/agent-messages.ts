@@ -16,7 +16,7 @@ export function messagesOf(invocation: Invocation): AgentMessage[] {
       },
       ...calls.map((call): AgentMessage => {
         const { callId, call: name } = call;
-        return { role: "tool", callId, call: name, content: cut(describeReturn(invocation, call)) };
+        return { role: "tool", callId, call: name, content: cutToolResult(describeReturn(invocation, call)) };
       }),
     ]),
   ];
@@ -34,7 +34,8 @@ const PROBLEMS: Readonly<Record<NonNullable<AskedCall["problem"]>, string>> = {
   "over-limit": "error: you have called tools as often as you may; answer now",
 };
 
-function cut(text: string): string {
+/** Cuts what a tool returned to its bound. A text that is cut says so at its end, and is not changed by another cut. */
+export function cutToolResult(text: string): string {
   const most = AGENT_BOUNDS.toolResultCharsMax;
   return text.length <= most ? text : `${text.slice(0, most)}\n[cut after ${most} characters]`;
 }

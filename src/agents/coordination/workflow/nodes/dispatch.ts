@@ -1,10 +1,14 @@
 /**
- * Owns: `core.dispatch` (RFC 0007): the workers of the newest decision, one after the other, each through the handoff
- * state machine (RFC 0037). A worker that fails or is cancelled is told to the supervisor and hands nothing over.
+ * Owns: `core.dispatch` (RFC 0007): the workers of one decision, one after the other, each through the handoff state
+ * machine (RFC 0037). A worker that fails or is cancelled is told to the supervisor and hands nothing over.
+ *
+ * D1 a dispatch carries out the decision that was the newest of its supervisors when it was started, whatever is decided later.
  */
 import type { OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
-import type { Handoff } from "../state/workflow-state.ts";
+import { SUPERVISOR } from "../state/graph.ts";
+import type { NodeGraph } from "../state/node-graph.ts";
+import type { Handoff, RecordedDecision } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { createGateOutputs, listGateProblems } from "./child-gate.ts";
 import { mappingOf, type Mapping } from "./child-run.ts";
@@ -13,10 +17,10 @@ import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./hando
 export const dispatch: NodeType = {
   check: listGateProblems,
   step: (view) => {
-    const last = view.run.orchestrator.last;
-    if (!last)
+    const decided = findDecision(view);
+    if (!decided)
       return failNode("no_pending_decision", "no supervisor has decided anything that could be dispatched");
-    const { decision } = last;
+    const { decision } = decided;
     switch (decision.kind) {
       case "terminate":
         return { kind: "complete", outputs: {} };
@@ -31,6 +35,27 @@ export const dispatch: NodeType = {
     return handoff ? settleHandoff(view, handoff, handoverOf(view, handoff), outcome) : [];
   },
 };
+
+/** D1: a dispatch to which no supervisor leads takes the decision of any. */
+function findDecision({ run, graph, nodeRun }: NodeView): RecordedDecision | undefined {
+  const { earlier = [], last } = run.orchestrator;
+  const supervisors = findSupervisors(graph, nodeRun.nodeId);
+  return [...earlier, ...(last ? [last] : [])].findLast(
+    ({ sequence, nodeId }) =>
+      sequence < nodeRun.enteredSequence && (supervisors.size === 0 || supervisors.has(nodeId)),
+  );
+}
+
+/** Returns the supervisors that lead to a node without another supervisor between. */
+function findSupervisors({ nodes }: NodeGraph, nodeId: string): ReadonlySet<string> {
+  const supervisors = new Set<string>();
+  const seen = new Set([nodeId]);
+  for (const id of seen)
+    for (const { sourceNodeId } of nodes.get(id)?.incoming ?? [])
+      if (nodes.get(sourceNodeId)?.node.typeId === SUPERVISOR) supervisors.add(sourceNodeId);
+      else seen.add(sourceNodeId);
+  return supervisors;
+}
 
 function failNode(code: string, message: string): NodeStep {
   return { kind: "fail", error: { code, message } };
@@ -71,7 +96,7 @@ function createDispatchOutputs(view: NodeView, handoff: Handoff | undefined): Re
 
 function handoverOf(view: NodeView, { workerId, index }: Pick<Handoff, "workerId" | "index">): Handover {
   const { config } = view.node.node;
-  const causationId = view.run.orchestrator.last?.eventId;
+  const causationId = findDecision(view)?.eventId;
   const readMapping = (perWorker: string, common: string): Mapping =>
     findWorkerMapping(config[perWorker], workerId) ?? mappingOf(config[common]);
   return {

@@ -145,12 +145,14 @@ function answerApproval(request: AnswerRequest): Answering {
 }
 
 function findApprovalProblem(interrupt: Interrupt, action: Action, answer: Values): string | undefined {
-  if (action === "refine" && !isRecord(answer["refineFeedback"])) return "refine needs refineFeedback";
-  if (action !== "edit-accept") return undefined;
+  if (action !== "refine" && action !== "edit-accept") return undefined;
   if (countNeededApprovals(interrupt) > 1)
-    return "edit-accept does not count where several must approve, because the others have not seen the edit; answer with another action";
-  return editProblem(interrupt, answer);
+    return `${action} does not count where several must approve, because ${NO_VOTE[action]}; answer with another action`;
+  if (action === "edit-accept") return editProblem(interrupt, answer);
+  return isRecord(answer["refineFeedback"]) ? undefined : "refine needs refineFeedback";
 }
+
+const NO_VOTE = { refine: "a vote has no feedback", "edit-accept": "the others have not seen the edit" };
 
 /** The log names whoever was authenticated, and never whom the answer names. */
 function nameAuthor({ by }: AnswerRequest, answer: Values): Values {
@@ -210,14 +212,14 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
   const outcome = outcomeOf(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
   if (outcome === "open") return { ok: true, drafts: [vote] };
   // The votes of others may have decided before, where a branch was taken right after the last of them.
-  const isDecidedByOthers = action !== outcome && !(outcome === "accept" && action === "edit-accept");
-  const settled = isDecidedByOthers
-    ? draftResolved(request, { action: outcome }, { action: outcome })
-    : draftResolved(request, value, more);
+  const settled =
+    action === outcome
+      ? draftResolved(request, value, more)
+      : draftResolved(request, { action: outcome }, { action: outcome });
   return { ok: true, drafts: [vote, ...settled.drafts] };
 }
 
-/** Returns what the votes come to. A vote to refine neither approves nor rejects. */
+/** Returns what the votes come to. Logs of earlier releases have votes to refine, which neither approve nor reject. */
 function outcomeOf(
   votes: readonly Vote[],
   needed: number,
@@ -238,12 +240,17 @@ function answerClarification(request: AnswerRequest): Answering {
   return read.ok ? draftResolved(request, { answers: read.answers }) : refuse(read.message);
 }
 
+/** Returns the external event that an answer brings, as a whole or in its `eventPayload`. */
+export function unwrapEvent(value: Values): Values {
+  const { eventPayload } = value;
+  return isRecord(eventPayload) ? eventPayload : value;
+}
+
 /** Refuses an event about another thing. The correlation counts in the payload and beside it, and where both have it they must agree. */
 function answerExternal(request: AnswerRequest): Answering {
   const { value, interrupt } = request;
   if (!isRecord(value)) return refuse("an external event is an object");
-  const { eventPayload } = value;
-  const event = isRecord(eventPayload) ? eventPayload : value;
+  const event = unwrapEvent(value);
   const correlation = isRecord(interrupt.data["correlation"]) ? interrupt.data["correlation"] : {};
   const other = Object.entries(correlation).find(
     ([key, expected]) => !isAbout(key, expected, [event, value]),

@@ -186,6 +186,7 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
   }
   const orchestrator = ofOthers.length > 0 ? { ...others, held: ofOthers } : others;
   const { agentId, decision, iteration } = event.payload;
+  const { last, earlier = [] } = others;
   return {
     ...run,
     orchestrator: {
@@ -193,6 +194,7 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
       agentId,
       decided: iteration,
       last: { decision, eventId, sequence, nodeId },
+      ...(last && { earlier: [...earlier, last] }),
     },
   };
 }

@@ -55,13 +55,22 @@ export const DISPATCH = "core.dispatch";
 /** A node that does nothing but let its agent work. */
 export const AGENT = "openclaw.agent";
 
-/** A supervisor and a dispatch are a loop also where no edge says so (RFC 0037); the latest decision is what is dispatched. */
+/**
+ * The first supervisor and its dispatch are a loop also where no edge says so (RFC 0037). Its dispatch is the first that it leads
+ * to, else the first to which no supervisor leads.
+ */
 function addSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
-  const supervisor = nodes.find(({ typeId }) => typeId === SUPERVISOR);
-  const dispatch = nodes.find(({ typeId }) => typeId === DISPATCH);
+  const supervisors = nodes.filter(({ typeId }) => typeId === SUPERVISOR);
+  const dispatches = nodes.filter(({ typeId }) => typeId === DISPATCH);
+  const hasEdge = (sourceNodeId: string, targetNodeId: string): boolean =>
+    edges.some((edge) => edge.sourceNodeId === sourceNodeId && edge.targetNodeId === targetNodeId);
+  const [supervisor] = supervisors;
+  const dispatch =
+    dispatches.find(({ id }) => supervisor && hasEdge(supervisor.id, id)) ??
+    dispatches.find(({ id }) => !supervisors.some((other) => hasEdge(other.id, id)));
   if (!supervisor || !dispatch) return [];
   const connect = (sourceNodeId: string, targetNodeId: string): WorkflowEdge[] =>
-    edges.some((edge) => edge.sourceNodeId === sourceNodeId && edge.targetNodeId === targetNodeId)
+    hasEdge(sourceNodeId, targetNodeId)
       ? []
       : [{ id: `@${sourceNodeId}-${targetNodeId}`, sourceNodeId, targetNodeId }];
   return [...connect(supervisor.id, dispatch.id), ...connect(dispatch.id, supervisor.id)];

@@ -145,14 +145,18 @@ export interface Orchestrator {
   readonly decided: number;
   /** Times that a worker was sent back to its work; each counts as a turn of the loop. */
   readonly revisions: number;
-  readonly last?: {
-    readonly decision: OrchestratorDecision;
-    readonly eventId: EventId;
-    readonly sequence: number;
-    readonly nodeId: string;
-  };
+  readonly last?: RecordedDecision;
+  /** Those before the last, the oldest first: a dispatch carries out the one that it was started with. */
+  readonly earlier?: readonly RecordedDecision[];
   /** Decisions below the floor, which wait for people: one of each supervisor at most. */
   readonly held?: readonly HeldDecision[];
+}
+
+export interface RecordedDecision {
+  readonly decision: OrchestratorDecision;
+  readonly eventId: EventId;
+  readonly sequence: number;
+  readonly nodeId: string;
 }
 
 export interface HeldDecision {

@@ -5,7 +5,6 @@
  * when a process died is made again with the same id.
  */
 import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
-import { AGENT_BOUNDS } from "../../../contracts/workflows/agent-manifest.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
@@ -18,6 +17,7 @@ import {
   MEMORY_WRITE,
   noteIn,
 } from "../../../workflow/node-contract/agent-tools.ts";
+import { cutToolResult } from "../../../workflow/nodes/agent-messages.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
@@ -107,10 +107,7 @@ function createToolError(code: string, message: string): Returned {
 
 function createToolAnswer({ secrets }: CallDependencies, text: string): Returned {
   const clean = maskText(text.toWellFormed(), secrets);
-  const most = AGENT_BOUNDS.toolResultCharsMax;
-  const isCut = clean.length > most;
-  const outcome = { text: clean.slice(0, most), contentTrust: "untrusted", ...(isCut && { isCut }) };
-  return { status: "ok", outcome };
+  return { status: "ok", outcome: { text: cutToolResult(clean), contentTrust: "untrusted" } };
 }
 
 const FAILURE_CHARS_MAX = 2_000;

@@ -282,17 +282,35 @@ async function surfaceOf(
   const surface: BoundTool[] = [];
   const takenNames = new Set<string>();
   let chars = 0;
+  const hasRoomFor = (size: number): boolean =>
+    size <= AGENT_BOUNDS.toolCharsMax &&
+    chars + size <= AGENT_BOUNDS.toolsCharsMax &&
+    surface.length < AGENT_BOUNDS.toolsMax;
   for (const id of allowed) {
     const tool = findNativeTool(id, hasMemory) ?? findMcpTool(id, offered);
-    const size = tool ? JSON.stringify(tool).length : 0;
-    const fits = size <= AGENT_BOUNDS.toolCharsMax && chars + size <= AGENT_BOUNDS.toolsCharsMax;
-    if (!tool || !fits || surface.length >= AGENT_BOUNDS.toolsMax) continue;
+    if (!tool) continue;
+    const size = JSON.stringify(tool).length;
+    if (!hasRoomFor(size)) {
+      logLeftOut(dependencies, preparing, id);
+      continue;
+    }
     const call = chooseCallName(id, takenNames);
     takenNames.add(call);
     chars += size;
     surface.push({ ...tool, id, call });
   }
   return surface;
+}
+
+function logLeftOut(
+  { logger }: PrepareDependencies,
+  { run: { runId }, effect: { agentId } }: Preparing,
+  tool: string,
+): void {
+  logger.warn(
+    { runId, agentId, tool },
+    "a tool is left out: it, or all tools of the agent, are more than a model is told",
+  );
 }
 
 const MCP = "mcp:";

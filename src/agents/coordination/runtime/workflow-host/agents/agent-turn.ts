@@ -164,7 +164,6 @@ function modelEventOf({ usage, provider, model }: ChatAnswer, modelAsked: ModelA
   return { model: shortenName(model), usage: modelEvent as Values, ...(modelAsked && { asked: modelAsked }) };
 }
 
-const CALLS_PER_TURN_MAX = 32;
 /** So much of an answer that is not used is kept: enough to see what it was. */
 const UNUSED_CHARS_MAX = 2_000;
 
@@ -186,9 +185,7 @@ async function readAnsweredTurn(dependencies: TurnDependencies, answered: Answer
   const text = clean(answer.text);
   const thought = clean(reasoning).slice(0, AGENT_BOUNDS.answerCharsMax);
   if (toolCalls.length > 0) {
-    const calls = toolCalls
-      .slice(0, CALLS_PER_TURN_MAX)
-      .map((call, at) => callOf(dependencies, answered, { call, at }));
+    const calls = toolCalls.map((call, at) => callOf(dependencies, answered, { call, at }));
     const aloud = text.slice(0, AGENT_BOUNDS.answerCharsMax);
     return { turn: { text: aloud, calls, tokens }, reasoning: thought === "" ? aloud : thought };
   }

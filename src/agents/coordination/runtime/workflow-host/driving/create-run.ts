@@ -49,7 +49,21 @@ export type NewRun = CreateRun & {
   readonly isChild?: boolean;
 };
 
+/**
+ * Starts a run. Where there is one by its id already, an earlier try began it: that run is returned, whatever would be
+ * refused now.
+ */
 export async function createRun(
+  dependencies: CreateDependencies,
+  caller: Caller,
+  newRun: NewRun,
+): Promise<Answered<LoadedRun>> {
+  const { runId } = newRun;
+  const existing = runId === undefined ? undefined : await findExistingRun(dependencies, caller, runId);
+  return existing ?? createNewRun(dependencies, caller, newRun);
+}
+
+async function createNewRun(
   dependencies: CreateDependencies,
   caller: Caller,
   newRun: NewRun,
@@ -71,7 +85,8 @@ export async function createRun(
     await dependencies.book.store(workflow);
     return dependencies.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
   });
-  return begun ? { kind: "done", value: begun } : findExistingRun(dependencies, caller, runId);
+  if (begun) return { kind: "done", value: begun };
+  return (await findExistingRun(dependencies, caller, runId)) ?? refuseRunId(runId);
 }
 
 async function findCreateRefusal(
@@ -131,11 +146,16 @@ async function findExistingRun(
   { driver }: CreateDependencies,
   { tenant }: Caller,
   runId: CoordinationId,
-): Promise<Answered<LoadedRun>> {
+): Promise<Answered<LoadedRun> | undefined> {
   const existing = await driver.newest(runId);
-  return existing?.run.started.owner.tenant === tenant
+  if (!existing) return undefined;
+  return existing.run.started.owner.tenant === tenant
     ? { kind: "done", value: existing }
-    : refuse("run_already_active", `there is a run ${runId} already`);
+    : refuseRunId(runId);
+}
+
+function refuseRunId(runId: CoordinationId): HostRefusal {
+  return refuse("run_already_active", `there is a run ${runId} already`);
 }
 
 function refuseIfTooDeep(newRun: NewRun): HostRefusal | undefined {

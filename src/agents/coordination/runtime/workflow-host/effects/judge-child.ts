@@ -16,6 +16,7 @@ import {
 import { checkAnswerSchema, type Check } from "../../../contracts/verification.ts";
 import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
+import { maskSensitive } from "../../../workflow/state/run-view.ts";
 import { variablesOf, type Values } from "../../../workflow/state/values.ts";
 import type { NewestRuns } from "../driving/drive-runs.ts";
 import { shortenName } from "../models/model-request.ts";
@@ -53,7 +54,7 @@ async function judge(
   const { effect } = judging;
   const child = await childOf(dependencies, parent, judging);
   if (!child) return { kind: "child_judged", isSelf: false, judgements: [] };
-  const { variables, sensitive, actors, actor } = child;
+  const { variables, shown, sensitive, actors, actor } = child;
   const { verifier, isAttested, workerId } = effect;
   const isSelf = verifier !== undefined && [workerId, ...actors].includes(verifier.agentId);
   const mayAsk = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
@@ -68,7 +69,7 @@ async function judge(
     isSelf,
     judgements,
     ...(isAttested && {
-      attestation: { checksum: dependencies.sha256(formatCanonicalJson(variables)), algorithm: "sha256" },
+      attestation: { checksum: dependencies.sha256(formatCanonicalJson(shown)), algorithm: "sha256" },
     }),
     ...(actor && { actor }),
     ...(calls.length > 0 && { calls: [...calls] }),
@@ -79,6 +80,8 @@ type Call = NonNullable<Extract<EffectOutcome, { kind: "child_judged" }>["calls"
 
 interface Child {
   readonly variables: Values;
+  /** The variables as the child's snapshot shows them. */
+  readonly shown: Values;
   readonly sensitive: readonly string[];
   /** Agents that may have done the work. */
   readonly actors: readonly string[];
@@ -93,18 +96,45 @@ async function childOf(
   const { effect, signal } = judging;
   if (effect.peerUrl !== undefined) {
     const ended = await (await dependencies.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
-    return ended.kind === "ended" ? { variables: ended.variables, sensitive: [], actors: [] } : undefined;
+    if (ended.kind !== "ended") return undefined;
+    const { variables } = ended;
+    return { variables, shown: variables, sensitive: [], actors: [] };
   }
-  const child = await dependencies.driver.newest(effect.childRunId as CoordinationId);
-  if (child?.run.started.owner.tenant !== parent.run.started.owner.tenant) return undefined;
+  const child = await readChild(dependencies, parent.run, effect.childRunId);
+  if (!child) return undefined;
   const { run, graph } = child;
-  const named = [...graph.nodes.values()].flatMap(({ node: { agent } }) => (agent ? [agent.agentId] : []));
+  const variables = variablesOf(run, graph);
   return {
-    variables: variablesOf(run, graph),
+    variables,
+    shown: maskSensitive(variables, graph),
     sensitive: graph.variables.filter(({ sensitive }) => sensitive).map(({ name }) => name),
-    actors: [...named, ...(run.orchestrator.agentId === undefined ? [] : [run.orchestrator.agentId])],
+    actors: await listActors(dependencies, child),
     ...(run.actor && { actor: run.actor }),
   };
+}
+
+/** Lists the agents that may have done the work of a run, or of the runs that its nodes started last. */
+async function listActors(dependencies: JudgeDependencies, { run, graph }: LoadedRun): Promise<string[]> {
+  const named = [...graph.nodes.values()].map(
+    ({ node: { agent, config } }) => agent?.agentId ?? config["agentId"],
+  );
+  const actors = [...named, run.orchestrator.agentId].filter((agentId) => typeof agentId === "string");
+  for (const { handoff } of run.nodes.values()) {
+    if (handoff?.childRunId === undefined) continue;
+    const child = await readChild(dependencies, run, handoff.childRunId);
+    if (child) actors.push(...(await listActors(dependencies, child)));
+  }
+  return actors;
+}
+
+/** Reads a child run of this host. A run of another tenant is not read, whatever the log names. */
+async function readChild(
+  { driver }: JudgeDependencies,
+  parent: LoadedRun["run"],
+  childRunId: string,
+): Promise<LoadedRun | undefined> {
+  const child = await driver.newest(childRunId as CoordinationId);
+  return child?.run.started.owner.tenant === parent.started.owner.tenant ? child : undefined;
 }
 
 type Asking = Judging & {
@@ -135,7 +165,8 @@ async function askAll(
   const about = { runId: run.runId, nodeId: effect.nodeId, target: effect.childRunId };
   return Promise.all(
     checks.map(async ([key, check]) => {
-      const request = { key, check, deadlineAtMs, signal };
+      // Whether an agent may rule on its own work is the workflow's to say, and was decided before.
+      const request = { key, check, allowSelf: true, deadlineAtMs, signal };
       const answer = await answerOf(dependencies, verifying, {
         ...request,
         result: resultOf(run.runId, effect, selectShownValues(check, asking)),
@@ -179,6 +210,7 @@ interface KeyedCheck {
   readonly key: string;
   readonly check: Check;
   readonly result: VerifiedResult;
+  readonly allowSelf: boolean;
   readonly deadlineAtMs: EpochMs;
   readonly signal: AbortSignal;
 }

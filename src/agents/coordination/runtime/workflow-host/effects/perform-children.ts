@@ -38,11 +38,7 @@ export async function runChild(
 ): Promise<WaitingEffect | undefined> {
   // A fork may wait for a child that its source began.
   const childRunId = (effect.childRunId ?? childIdOf(dependencies, loadedRun, effect)) as CoordinationId;
-  // A child that the log knows is not created again, whatever became of its workflow.
-  const existing = effect.childRunId === undefined ? undefined : await dependencies.driver.newest(childRunId);
-  const created = existing
-    ? ({ kind: "done", value: existing } as const)
-    : await createChild(dependencies, loadedRun, effect, childRunId);
+  const created = await createChild(dependencies, loadedRun, effect, childRunId);
   if (created.kind === "refused") {
     const { code, message } = created;
     const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;

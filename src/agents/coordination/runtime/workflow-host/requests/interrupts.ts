@@ -6,6 +6,7 @@ import {
   answerInterrupt,
   isRecordedAnswer,
   needsLogin,
+  unwrapEvent,
   type AnswerRequest,
 } from "../../../workflow/state/answer-interrupt.ts";
 import { readClarification, readQuestions } from "../../../workflow/state/clarification-answers.ts";
@@ -200,8 +201,10 @@ async function refuseBrokenSchema(
   const schema = interrupt.resumeSchema;
   const broken = await refuseBrokenAnswer({ contract }, interrupt, answerRequest.value);
   if (broken || !schema) return broken;
-  if (!isRecord(answerRequest.value)) return refuse("validation_error", "the answer must be an object");
-  const problems = (await contract()).check(schema, answerRequest.value);
+  const { value } = answerRequest;
+  if (!isRecord(value)) return refuse("validation_error", "the answer must be an object");
+  const recordedValue = interrupt.kind === "external-event" ? unwrapEvent(value) : value;
+  const problems = (await contract()).check(schema, recordedValue);
   if (problems.length === 0) return undefined;
   const details = problems.map(({ path, message }) => `${path}: ${message}`);
   return refuse("validation_error", details.join("; "), { problems: details });

@@ -1,0 +1,64 @@
+/**
+ * Owns: everything that is wrong with an untrusted value as a plan that nobody has run yet: also its ids. Plans that the ledger has
+ * already may have ids that no new plan may have.
+ */
+import { BOUNDS } from "../contracts/bounds.ts";
+import { checkPlan } from "./check-plan.ts";
+import type { Compilation, CompileOptions } from "./compile-plan.ts";
+import { createProblemList, quoteName, type PlanProblem, type ProblemList } from "./plan-problem.ts";
+
+/**
+ * An id stands in commands that people type, in lines of chats, and before `:` in keys: with a `:` of its own, two plans could have
+ * the same key.
+ */
+const PLAN_ID = /^(?:[A-Za-z0-9][A-Za-z0-9._@/-]*)?$/;
+/** A step's id may be a name in any language. It stands between `:` in keys, and within one line of a message. */
+const NOT_IN_STEP_ID = /[:\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+/** Checks a plan that is to be run, or that somebody asks about before. */
+export function checkNewPlan(value: unknown, options: CompileOptions = {}): Compilation {
+  const checked = checkPlan(value, options);
+  const idProblems = listIdProblems(value);
+  if (idProblems.length === 0) return checked;
+  const others = checked.kind === "refused" ? checked.problems : [];
+  return { kind: "refused", problems: [...idProblems, ...others].slice(0, BOUNDS.planProblemsMax) };
+}
+
+/** Lists the problems of ids that are texts; the schema names all others. */
+function listIdProblems(value: unknown): readonly PlanProblem[] {
+  const problems = createProblemList();
+  const { coordinationId, steps } = readFields(value);
+  if (typeof coordinationId === "string" && !PLAN_ID.test(coordinationId)) {
+    const rule =
+      "the id of a plan begins with a letter (a to z, A to Z) or a digit, and has nothing else than these, `.`, `_`, `-`, `@` and `/`";
+    problems.add(
+      "ID_INVALID",
+      ["coordinationId"],
+      `${rule}; choose another id than ${quoteName(coordinationId)}`,
+    );
+  }
+  if (!Array.isArray(steps)) return problems.problems;
+  const found: readonly unknown[] = steps.slice(0, BOUNDS.planStepsMax);
+  for (const [index, step] of found.entries()) {
+    const { stepId } = readFields(step);
+    if (typeof stepId === "string") checkStepId(stepId, index, problems);
+  }
+  return problems.problems;
+}
+
+function readFields(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function checkStepId(stepId: string, index: number, problems: ProblemList): void {
+  const path = ["steps", index, "stepId"];
+  // Half of a surrogate pair is stored as another character, and the log would no longer match its hashes.
+  if (!stepId.isWellFormed())
+    problems.add("SCHEMA_MISMATCH", path, "this is no Unicode text: it has half of a surrogate pair");
+  else if (NOT_IN_STEP_ID.test(stepId))
+    problems.add(
+      "ID_INVALID",
+      path,
+      `the id of a step has no \`:\`, no line break and no character that is not seen; choose another id than ${quoteName(stepId)}`,
+    );
+}

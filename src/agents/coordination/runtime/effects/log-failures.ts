@@ -1,0 +1,54 @@
+/** Owns: saying why coordinations do not go on: once while a cause lasts, and once when it is over. */
+import { readErrorCode } from "../../contracts/errors.ts";
+import type { Logger } from "../../ports/logger.ts";
+import { describeError } from "../../std/describe-error.ts";
+
+export interface FailureLog {
+  /** Logs a failure, unless its cause has been logged and lasts. */
+  note(runId: string, error: unknown): void;
+  /** Hears that all coordinations are looked at again. A cause without a failure since the last time is over. */
+  noteSweep(): void;
+}
+
+interface Cause {
+  readonly code: string;
+  readonly runIds: Set<string>;
+  /** True where it failed something since the last sweep began. */
+  isRecent: boolean;
+}
+
+/** Returns a log of the failures of one dispatcher. */
+export function createFailureLog(logger: Logger): FailureLog {
+  const causes = new Map<string, Cause>();
+  const endCause = (name: string, { code, runIds }: Cause): void => {
+    causes.delete(name);
+    const coordinations = runIds.size;
+    logger.info({ code, coordinations }, `${code} is over: coordinations that go on again: ${coordinations}`);
+  };
+  return {
+    note: (runId, error) => {
+      const code = readErrorCode(error);
+      if (code === "LEDGER_CLOSED") return;
+      const name = nameCause(code, runId, error);
+      const cause = causes.get(name);
+      if (cause) {
+        cause.runIds.add(runId);
+        cause.isRecent = true;
+        return;
+      }
+      causes.set(name, { code, runIds: new Set([runId]), isRecent: true });
+      logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
+    },
+    noteSweep: () => {
+      for (const [name, cause] of causes) {
+        if (!cause.isRecent) endCause(name, cause);
+        cause.isRecent = false;
+      }
+    },
+  };
+}
+
+/** A ledger that fails does so for all coordinations alike; anything else is about one of them. */
+function nameCause(code: string, runId: string, error: unknown): string {
+  return code.startsWith("LEDGER_") ? code : `${code} ${runId} ${describeError(error)}`;
+}

@@ -1,0 +1,46 @@
+/** Owns: which failures of a check are damage of a ledger file, and which are none. */
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { toLedgerError } from "../../src/infra/sqlite/database/sqlite-errors.ts";
+import { inspectDatabase } from "../../src/infra/sqlite/inspect/inspect-database.ts";
+import { openRun } from "../support/ledger-fixtures.ts";
+import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+
+/** Inspects a ledger in which one check fails with the code. */
+async function inspectFailing(code: string): Promise<readonly unknown[]> {
+  using folder = createTempFolder();
+  const path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path);
+  await store.append(openRun("a").request);
+  await store.close();
+  const database = new Database(path, { readonly: true });
+  database.function("json_valid", (_json) => {
+    throw new Database.SqliteError("the check fails", code);
+  });
+  try {
+    return inspectDatabase(database);
+  } catch (error) {
+    throw toLedgerError(error, path);
+  } finally {
+    database.close();
+  }
+}
+
+describe("a check of a ledger file", () => {
+  it.each([
+    ["SQLITE_FULL", "LEDGER_FULL"],
+    ["SQLITE_NOMEM", "LEDGER_BUSY"],
+    ["SQLITE_BUSY_RECOVERY", "LEDGER_BUSY"],
+    ["SQLITE_CANTOPEN", "LEDGER_UNAVAILABLE"],
+    ["SQLITE_IOERR_WRITE", "LEDGER_UNAVAILABLE"],
+  ])("that fails with %s finds no damage: that is %s", async (code, expected) => {
+    await expect(inspectFailing(code)).rejects.toMatchObject({ code: expected });
+  });
+
+  it.each(["SQLITE_CORRUPT", "SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ"])(
+    "that fails with %s finds damage",
+    async (code) => {
+      expect(await inspectFailing(code)).toContainEqual({ kind: "file_damaged", message: "the check fails" });
+    },
+  );
+});

@@ -110,7 +110,8 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     }
     const state = await readState(dependencies.store, runId);
     const news = await readNews(log, state);
-    if (entries.has(runId)) return load(runId);
+    const raced = entries.get(runId);
+    if (raced) return raced.failed ? load(runId) : raced;
     const entry = touch(entries, runId, createEntry(state));
     log.hearing.loaded(state, news);
     return entry;
@@ -158,9 +159,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
       await entries.get(runId)?.durable;
       await readNewer(runId);
     },
-    settled: async (runId) => {
-      await entries.get(runId)?.durable;
-    },
+    settled: async (runId) => void (await entries.get(runId)?.durable),
     listTextsUnderWay: (runId) => listTexts(entries.get(runId)?.underWay ?? []),
     submit: (runId, commands, contents = [], options = {}) =>
       repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, ...options })),

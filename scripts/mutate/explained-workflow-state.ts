@@ -140,9 +140,30 @@ export const WORKFLOW_STATE: readonly Explained[] = [
   },
   {
     file: "state/graph.ts",
-    code: "if (!supervisor || !dispatch) return [];",
+    code: "const drawn = new Map(nodes.map((node) => [node.id, { node, incoming: incoming.get(node.id) ?? [] }]));",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It leads from no node, and so from no supervisor.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "if (!supervisor) return [];",
     changes: [["[]", '["Stryker was here"]']],
     why: "It leads from no node to no node, and so belongs to none.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "if (!dispatch) return [];",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It leads from no node to no node, and so belongs to none.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "for (const { sourceNodeId } of nodes.get(id)?.incoming ?? [])",
+    changes: [
+      ["[]", '["Stryker was here"]'],
+      ["nodes.get(id)?.incoming", "nodes.get(id).incoming"],
+    ],
+    why: "Only nodes of the graph are walked.",
   },
   {
     file: "state/graph.ts",

@@ -248,8 +248,8 @@ const LEDGER: readonly Explained[] = [
   },
   {
     file: "open-questions.ts",
-    code: "(openQuestion) => openQuestion.askedBy === askedBy && openQuestion.question?.sha256 === question.sha256,",
-    changes: [["openQuestion.question?.sha256", "openQuestion.question.sha256"]],
+    code: "return askedBy === command.askedBy && question?.sha256 === command.question.sha256;",
+    changes: [["question?.sha256", "question.sha256"]],
     why: "Whatever an agent asks has a text.",
   },
   {

@@ -1,6 +1,12 @@
-/** Owns: the ways to people by the names of their channels. A channel's library is loaded with the first notice that goes through it. */
+/**
+ * Owns: the ways to people by the names of their channels, and the check of answers by webhook. A channel's library is
+ * loaded with the first notice that goes through it.
+ */
 import type { AnswerRefusal, Channel } from "../agents/coordination/contracts/escalation.ts";
-import type { EscalationsConfig } from "../agents/coordination/contracts/config/gates-config.ts";
+import type {
+  EscalationsConfig,
+  WebhookConfig,
+} from "../agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../agents/coordination/ports/clock.ts";
 import type { HumanChannel, Question } from "../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
@@ -9,6 +15,8 @@ import type {
   QuestionAnswered,
 } from "../agents/coordination/runtime/questions/question-requests.ts";
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
+import { resolveSecret, type ReadVariable } from "../infra/http/tokens.ts";
+import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
 import { ANSWER_PATH } from "./answer-path.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
 
@@ -23,6 +31,7 @@ export interface ChannelDependencies {
   readonly hooks: HookHost;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly readVariable: ReadVariable;
   readonly takeAnswer: TakeChannelAnswer;
   /** The host's own ways to people. */
   readonly ofHost: Readonly<Record<"host" | "chat", HumanChannel>>;
@@ -33,7 +42,42 @@ const CLOSED: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_EN
 
 const WEBHOOK = "webhook:";
 
+type Webhooks = EscalationsConfig["webhooks"];
+
+const SECRET_CHARS_MIN = 16;
+const NO_SECRET =
+  "The webhook is off: the variable for its secret is not set, or has fewer than 16 characters.";
+
+/** Returns the webhook with its secret; `undefined` where the secret is not known, or too short to keep anybody out. */
+function resolveWebhook(config: WebhookConfig, readVariable: ReadVariable): WebhookConfig | undefined {
+  const secret = resolveSecret(config.secret, readVariable);
+  return secret === undefined || secret.length < SECRET_CHARS_MIN ? undefined : { ...config, secret };
+}
+
+/** Lists the webhooks that are off, because the variable for their secret is not set or too short. */
+export function listWebhooksOff(webhooks: Webhooks, readVariable: ReadVariable): string[] {
+  return Object.entries(webhooks)
+    .filter(([, config]) => !resolveWebhook(config, readVariable))
+    .map(([name]) => name);
+}
+
+/** Creates the check of answers by webhook. It does not know a webhook that is off. */
+export async function createWebhookAnswerCheck(
+  webhooks: Webhooks,
+  { clock, readVariable }: Pick<ChannelDependencies, "clock" | "readVariable">,
+): Promise<AnswerCheck> {
+  const { createAnswerCheck } = await import("../infra/webhook/answer-check.ts");
+  const resolved = Object.entries(webhooks).flatMap(([name, config]) => {
+    const webhook = resolveWebhook(config, readVariable);
+    return webhook ? [[name, webhook] as const] : [];
+  });
+  return createAnswerCheck({ webhooks: Object.fromEntries(resolved), clock });
+}
+
 export function channelsOf(dependencies: ChannelDependencies): (channel: string) => HumanChannel | undefined {
+  const { escalations, logger, readVariable } = dependencies;
+  for (const webhook of listWebhooksOff(escalations.webhooks, readVariable))
+    logger.error({ webhook }, NO_SECRET);
   const webhooks = new Map<string, HumanChannel | undefined>();
   return (channel) => {
     if (channel === "host" || channel === "chat") return dependencies.ofHost[channel];
@@ -46,11 +90,13 @@ export function channelsOf(dependencies: ChannelDependencies): (channel: string)
 }
 
 function createWebhookChannel(
-  { escalations, logger, clock }: ChannelDependencies,
+  { escalations, logger, clock, readVariable }: ChannelDependencies,
   name: string,
 ): HumanChannel | undefined {
-  const config = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
-  if (!config) return undefined;
+  const written = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
+  if (!written) return undefined;
+  const config = resolveWebhook(written, readVariable);
+  if (!config) return { notify: () => Promise.resolve({ kind: "failed", tries: 0, message: NO_SECRET }) };
   const { answerBaseUrl } = escalations;
   const answerUrl = answerBaseUrl && `${dropTrailingSlashes(answerBaseUrl)}${ANSWER_PATH}/${name}`;
   const parts = { name, config, clock, logger, ...(answerUrl && { answerUrl }) };

@@ -17,7 +17,7 @@ import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
-import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
+import { resolveSecret, type ReadVariable } from "../infra/http/tokens.ts";
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
 import { composeWorkflows, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
 import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
@@ -168,7 +168,7 @@ function liveSourcesOf({ mentions: { senders } }: OpenWopConfig): AgentSource[] 
  */
 export function bearerTokensOf({ tokens }: OpenWopConfig, readVariable: ReadVariable): BearerToken[] {
   const knownTokens = tokens.map(({ token: value, tenant, principal, scopes }) => {
-    const token = resolveVariable(value, readVariable) ?? "";
+    const token = resolveSecret(value, readVariable) ?? "";
     if (!USABLE.test(token))
       throw createConfigError(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
     return { token, tenant, ...(principal !== undefined && { principal }), ...(scopes && { scopes }) };

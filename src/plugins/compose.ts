@@ -27,7 +27,7 @@ import type { OutputContract } from "../agents/coordination/ports/output-contrac
 import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
 import type { GateDependencies } from "../agents/coordination/runtime/environment/gate-dependencies.ts";
 import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
-import { channelsOf, type TakeChannelAnswer } from "./channels.ts";
+import { channelsOf, createWebhookAnswerCheck, type TakeChannelAnswer } from "./channels.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
 import type { CoordinationView } from "../agents/coordination/runtime/log/coordination-view.ts";
 import {
@@ -166,7 +166,6 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     textMerge: createOnce(async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge()),
     conflicts: config.conflicts,
     privileges: config.privileges,
-    workspaceOf: options.workspaceOf,
     refOf: createContentRef,
     clock: systemClock,
     gate: createSpawnGate({ clock: systemClock, limits: config.lanes }),
@@ -181,7 +180,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
   const { gateway, movedFrom } = shared ?? {};
   const reads = { ...readsOf(store, coordinator), gateway, movedFrom };
-  const signedAnswers = createOnce(() => answerCheck(config));
+  const signedAnswers = createOnce(() => createWebhookAnswerCheck(config.escalations.webhooks, SURROUNDINGS));
   return {
     ...coordinator,
     ...maskAgentWords(coordinator, options.secrets),
@@ -279,6 +278,8 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
   };
 }
 
+const SURROUNDINGS = { clock: systemClock, readVariable: (name: string) => process.env[name] };
+
 /** Composes what gates and questions need, and the listeners for every event. */
 function gatesOf(
   options: ComposeOptions,
@@ -304,7 +305,7 @@ function gatesOf(
       verify: (request) => hooks.verify(request, request.key),
       channels: () => hooks.channels(),
     },
-    channelOf: channelsOf({ escalations, hooks, logger, clock: systemClock, takeAnswer, ofHost: channels }),
+    channelOf: channelsOf({ ...SURROUNDINGS, escalations, hooks, logger, takeAnswer, ofHost: channels }),
     onAppended: (events, ownerSession) => {
       onEvents?.(events, ownerSession);
       if (hooks.hasAny("observe")) hooks.observe(events);
@@ -312,11 +313,6 @@ function gatesOf(
       if (first) onAppended?.(first.runId);
     },
   };
-}
-
-async function answerCheck({ escalations: { webhooks } }: Phase1Config): Promise<AnswerCheck> {
-  const { createAnswerCheck } = await import("../infra/webhook/answer-check.ts");
-  return createAnswerCheck({ webhooks, clock: systemClock });
 }
 
 /** A program has a folder of its own where the operator says so. */

@@ -23,7 +23,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/escalation": { folders: "core/contracts" },
   "core/lanes": { folders: "core/contracts" },
   "core/ledger": { folders: "core/contracts", packages: "immutable" },
-  "core/plan": { folders: "core/contracts" },
+  "core/plan": { folders: "core/contracts core/std" },
   "core/contracts/config": {
     folders: "core/contracts core/std core/contracts/workflows",
     packages: "zod",

@@ -150,6 +150,8 @@ function createRequest(random: Random): Sent {
       ...(!isLegacy && { "a2a-version": random() < 0.97 ? version : "9.9" }),
     },
     body: spoilText(random, spoil(random, chance / 4, message), chance / 4),
+    // It goes on while its task waits for people.
+    leavesStream: method === "SubscribeToTask" || method === "tasks/resubscribe",
   };
 }
 

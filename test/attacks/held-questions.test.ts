@@ -210,7 +210,7 @@ describe("a question to the parent of an agent under a strict gate", () => {
     expect(messages).toContain("withheld until its result is let through");
     expect(messages).not.toMatch(/old mill/u);
     const listed = await coordinator.listQuestionsTo(OWNER, "co-1" as CoordinationId);
-    expect(listed).toMatchObject([{ isWithheld: true }]);
+    expect(listed).toMatchObject({ questions: [{ isWithheld: true }] });
     expect(JSON.stringify(listed)).not.toMatch(/old mill/u);
     const wrong = await coordinator.answerChild({
       questionId: "co-1:escalation-1",

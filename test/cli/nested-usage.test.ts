@@ -1,13 +1,19 @@
 /** Owns: that the plans of children are in the sum of what was used, by whatever command it is shown. */
-import { copyFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type {
+  CoordinationId,
+  EpochMs,
+  SessionKey,
+  StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import { readRunDetail } from "../../src/plugins/page/server/run-detail.ts";
 import { admit, dispatch, finish, openPlan, planStep, startStep } from "../core/planned-scene.ts";
 import { usageOf } from "../core/usage-scene.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
-import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, openTestLedger, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
@@ -64,6 +70,21 @@ describe("the sum of what was used", () => {
     const usage = { tokens: 3_500, costMicroUsd: 510_000 };
     expect(JSON.parse(await print("tree", "co-outer", "--json"))).toMatchObject({ usage });
     expect(JSON.parse(await print("show", "co-outer", "--json"))).toMatchObject({ usage });
+    expect(JSON.parse(await print("timeline", "co-outer", "--json"))).toMatchObject({ usage });
+  });
+
+  test("is the same in the file that a timeline is written to", async () => {
+    const file = folder.file("timeline.html");
+    await print("timeline", "co-outer", "--html", file);
+    expect(readFileSync(file, "utf8")).toContain("3,500 tokens");
+  });
+
+  test("is the same at the head of the page's coordination", async () => {
+    const store = await openTestLedger(folder.file("ledger.sqlite"));
+    const detail = await readRunDetail(store, "co-outer" as CoordinationId, TEST_EPOCH_MS as EpochMs);
+    const usage = { tokens: 3_500, costMicroUsd: 510_000 };
+    expect(detail).toMatchObject({ view: { usage }, timeline: { usage }, tree: { usage } });
+    await store.close();
   });
 
   test("is that of its own sessions where the log of such a plan is damaged", async () => {

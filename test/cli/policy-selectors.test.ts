@@ -34,7 +34,8 @@ const createRuledConfig = (rules: readonly object[]): MemoryConfig => {
   return createMemoryConfig({ plugins: { entries: { coordination: { config: { coordination } } } } });
 };
 
-const NEVER_HOLDS = "comes first and fits the same sessions";
+const NEVER_HOLDS =
+  "comes first and fits the same sessions, so that this one holds for none whose key begins with `agent:`";
 
 describe("policy use for some sessions", () => {
   test.each([
@@ -42,6 +43,9 @@ describe("policy use for some sessions", () => {
     ["--session agent:*", "--session agent:*:release-*"],
     ["--session agent:*", "--agent scout --session agent:*"],
     ["--session *", "--session agent:scout:main"],
+    ["--agent scout --session agent:*", "--session agent:scout:release-*"],
+    ["--channel telegram --session agent:*", "--session agent:scout:telegram:*"],
+    ["--agent scout --channel telegram --session *", "--session agent:scout:telegram:direct:42"],
   ])("puts the narrower rule before the wider one: %s, %s", async (wide, narrow) => {
     for (const [first, second] of [
       [wide, narrow],
@@ -63,6 +67,56 @@ describe("policy use for some sessions", () => {
     await runPolicy(config, `use careful ${wide}`);
     const warned = await runPolicy(config, `use fast ${narrow}`);
     expect(warned).toContain(`warning ${earlier} ${NEVER_HOLDS}`);
+  });
+
+  test.each([
+    ["--agent writer --session agent:*", "--session agent:scout:release-*"],
+    ["--agent scout --session agent:*", "--session agent:*:release-*"],
+    ["--channel main --session agent:*", "--session agent:scout:main"],
+    ["--channel telegram --session agent:*", "--session agent:*:telegram:*"],
+  ])("puts a rule behind those that do not fit all its sessions: %s, %s", async (earlier, later) => {
+    const config = createMemoryConfig({});
+    await runPolicy(config, `use careful ${earlier}`);
+    await runPolicy(config, `use fast ${later}`);
+    expect(readPolicies(config).rules.map(({ pack }) => pack)).toEqual(["careful", "fast"]);
+  });
+
+  test("leaves a rule in its place where another pack is taken into use for the same sessions", async () => {
+    const config = createMemoryConfig({});
+    await runPolicy(config, "use careful --session agent:*:release-*");
+    await runPolicy(config, "use careful --session agent:scout:*");
+    await runPolicy(config, "use careful --agent writer");
+    const written = config.writes;
+    const again = await runPolicy(config, "use careful --session agent:*:release-*");
+    expect(again).toContain("the work of session agent:*:release-* goes by careful");
+    expect(again).toContain("already");
+    expect(config.writes).toBe(written);
+    await runPolicy(config, "use fast --session agent:*:release-*");
+    expect(readPolicies(config).rules).toEqual([
+      { session: "agent:*:release-*", pack: "fast" },
+      { session: "agent:scout:*", pack: "careful" },
+      { agent: "writer", pack: "careful" },
+    ]);
+  });
+
+  test("leaves the other rules in the order in which somebody wrote them", async () => {
+    const rules = [
+      { agent: "scout", pack: "careful" },
+      { session: "agent:*:release-*", pack: "careful" },
+    ];
+    const config = createRuledConfig(rules);
+    await runPolicy(config, "use fast --agent scout");
+    expect(readPolicies(config).rules).toEqual([{ agent: "scout", pack: "fast" }, rules[1]]);
+  });
+
+  test("moves a rule before the one that leaves nothing to it", async () => {
+    const config = createRuledConfig([
+      { session: "agent:*", pack: "careful" },
+      { session: "agent:scout:*", pack: "careful" },
+    ]);
+    const moved = await runPolicy(config, "use fast --session agent:scout:*");
+    expect(moved).not.toContain(NEVER_HOLDS);
+    expect(readPolicies(config).rules.map(({ pack }) => pack)).toEqual(["fast", "careful"]);
   });
 
   test("knows an agent and a channel however they are spelled", async () => {
@@ -90,6 +144,17 @@ describe("policy use for some sessions", () => {
     },
   );
 
+  test("drops one rule however wrong the others are that come to stand elsewhere in the list", async () => {
+    const wrong = { agent: "b", pack: "missing" };
+    const config = createRuledConfig([{ agent: "a", pack: "careful" }, wrong, { ...wrong, agent: "c" }]);
+    await runPolicy(config, "drop --agent a");
+    await runPolicy(config, "drop --agent b");
+    const { plugins } = config.config as { plugins: { entries: { coordination: { config: object } } } };
+    expect(plugins.entries.coordination.config).toMatchObject({
+      coordination: { phase1: { policies: { rules: [{ agent: "c", pack: "missing" }] } } },
+    });
+  });
+
   test("drops a rule that somebody wrote with another spelling", async () => {
     const config = createRuledConfig([{ agent: "Scout", pack: "careful" }]);
     expect(await runPolicy(config, "drop --agent scout")).toContain("changed in");
@@ -110,7 +175,7 @@ describe("policy use of a file", () => {
     await runPolicy(config, "use careful --agent writer");
     const warned = await runPolicy(config, `use ${writeMine("7.0.0")} --agent scout`);
     expect(warned).toContain(
-      "warning careful 7.0.0 replaces careful 1.0.0 also for the gateway and agent writer, which go by that name",
+      "warning careful 7.0.0 replaces careful 1.1.0 also for the gateway and agent writer, which go by that name",
     );
     expect(await runPolicy(config, `use ${writeMine("7.0.0")}`)).not.toContain("replaces");
   });

@@ -4,6 +4,7 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
+import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
 import { recordQuestions, REPORT, SPAWNS } from "./recorded-questions.ts";
 import { createMemoryConfig, runCli } from "./run-cli.ts";
 
@@ -39,7 +40,7 @@ describe("policy list", () => {
     expect(stdout).toMatch(/^balanced +\d+\.\d+\.\d+ {2}\S.*\ncareful .*\nfast .*\n$/u);
     const { stdout: json } = await runPolicy("list", "--json");
     expect(JSON.parse(json)).toContainEqual(
-      expect.objectContaining({ name: "careful", chain: ["careful 1.0.0", "balanced 1.0.0"] }),
+      expect.objectContaining({ name: "careful", chain: ["careful 1.1.0", "balanced 1.0.0"] }),
     );
   });
 });
@@ -51,7 +52,7 @@ describe("policy validate", () => {
     const { stdout, exitCode } = await runPolicy("validate", path);
     expect(exitCode).toBe(0);
     expect(stdout).toContain(
-      "last 1.0.0, extends middle 1.0.0, extends careful 1.0.0, extends balanced 1.0.0",
+      "last 1.0.0, extends middle 1.0.0, extends careful 1.1.0, extends balanced 1.0.0",
     );
   });
 
@@ -73,7 +74,7 @@ describe("policy validate", () => {
   });
 
   test.each([
-    ["extends: careful\nsettings: {gates: {confidenceThreshold: 0.5}}", "0.5 is laxer than careful 1.0.0"],
+    ["extends: careful\nsettings: {gates: {confidenceThreshold: 0.5}}", "0.5 is laxer than careful 1.1.0"],
     ["extends: reckless", "there is no policy pack reckless: balanced, careful, fast ship"],
     ["extends: ./none.yaml", "none.yaml"],
     ["settings: {gates: {confidence: 1}}", "settings.gates"],
@@ -116,7 +117,7 @@ describe("policy validate of a pack with several faults", () => {
 describe("policy show", () => {
   test("prints each setting with the pack that says it, and what is locked", async () => {
     const { stdout } = await runPolicy("show", "careful");
-    expect(stdout).toMatch(/^ {2}gates\.confidenceThreshold +0\.85 {2}careful 1\.0\.0 {2}locked$/mu);
+    expect(stdout).toMatch(/^ {2}gates\.confidenceThreshold +0\.85 {2}careful 1\.1\.0 {2}locked$/mu);
     expect(stdout).toMatch(/^ {2}gates\.revisionsMax +2 {2}balanced 1\.0\.0$/mu);
     expect(stdout).toMatch(/^ {2}conflicts\.commands +\[\] {2}default {2}locked$/mu);
     expect(stdout).not.toMatch(/ default$/mu);
@@ -206,6 +207,18 @@ describe("policy test", () => {
     expect(changed?.points[1]).toMatchObject({ stepId: "step-3", certainty: "follows" });
   });
 
+  test("says on how many plans it did not test a budget, because a plan states its own", async () => {
+    const small = writePack("small-budget", "settings: {budget: {tokens: 1}}");
+    const ledger = folder.file("budgets-of-plans.sqlite");
+    await recordPlans(ledger, [ENDED_PLAN, RUNNING_PLAN]);
+    const { stdout: json } = await runPolicy("test", small, "--ledger", ledger, "--json");
+    expect(JSON.parse(json)).toMatchObject({ changed: [], plansWithoutBudget: 2 });
+    const { stdout } = await runPolicy("test", small, "--ledger", ledger);
+    expect(stdout).toContain("budget: not tested on 2 plans. It bounds coordinations that spawns open");
+    const lanes = writePack("only-lanes", "settings: {lanes: {data: 1}}");
+    expect((await runPolicy("test", lanes, "--ledger", ledger)).stdout).not.toContain("budget");
+  });
+
   test("says that nothing changes under the policy that held", async () => {
     const same = writePack("same", "settings: {lanes: {data: 1}}");
     const { stdout } = await runPolicy("test", same, "--ledger", nameLedger(), "--limit", "2");
@@ -226,10 +239,10 @@ describe("policy use", () => {
     expect(phase1).toMatchObject({ gates: { confidenceThreshold: 0.85 }, budget: { spawns: 50 } });
     await runCli(["enable"], { config });
     expect((await runCli(["status"], { config })).stdout).toMatch(
-      /^coordination +on \(policy careful 1\.0\.0\)$/mu,
+      /^coordination +on \(policy careful 1\.1\.0\)$/mu,
     );
     const again = await runCli(["policy", "use", "careful"], { config });
-    expect(again.stdout).toBe("the gateway goes by careful 1.0.0 already\n");
+    expect(again.stdout).toBe("the gateway goes by careful 1.1.0 already\n");
     await runCli(["policy", "drop"], { config });
     const { plugins: dropped } = config.config as typeof config.config & { plugins: typeof plugins };
     expect(parsePluginConfig(dropped.entries.coordination.config).gates.confidenceThreshold).toBe(0.7);
@@ -256,12 +269,12 @@ describe("policy use", () => {
       { agent: "writer", pack: "careful" },
     ]);
     const again = await runCli(["policy", "use", "careful", "--agent", "writer"], { config });
-    expect(again.stdout).toContain("the work of agent writer goes by careful 1.0.0 already\n");
-    expect((await runCli(["status"], { config })).stdout).toContain("policy careful 1.0.0 for agent writer");
+    expect(again.stdout).toContain("the work of agent writer goes by careful 1.1.0 already\n");
+    expect((await runCli(["status"], { config })).stdout).toContain("policy careful 1.1.0 for agent writer");
     const { policyRules } = JSON.parse((await runCli(["status", "--json"], { config })).stdout) as {
       policyRules: readonly string[];
     };
-    expect(policyRules).toContain("careful 1.0.0 for agent writer");
+    expect(policyRules).toContain("careful 1.1.0 for agent writer");
     await runCli(["policy", "drop", "--agent", "writer"], { config });
     expect(readPolicies().rules).toHaveLength(2);
     expect((await runCli(["policy", "drop", "--agent", "writer"], { config })).stdout).toBe(

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { beginRun } from "../contract/workflow-store-tested.ts";
 import { createServing } from "../openwop/create-serving.ts";
 import { createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
 import { openRun, runIdOf } from "../support/ledger-fixtures.ts";
@@ -229,6 +230,32 @@ describe("serve with --ledger postgres://...", () => {
     expect(existsSync(folder.file("interrupt-key"))).toBe(true);
     expect((await run("verify")).exitCode).toBe(0);
   });
+});
+
+test("verify keeps the problems that it found before the server had no room to go on", async () => {
+  await using damaged = await createTestSchema();
+  const store = await openTestPostgres(damaged.url);
+  await store.append(openRun("a").request);
+  await store.append(openRun("b").request);
+  await store.workflows.append(beginRun("workflow").request);
+  await store.close();
+  // Reads of a whole moment, as those of the inspection, still have room.
+  await damaged.query(
+    `create function find_room() returns boolean language plpgsql as
+     $$ begin
+       if current_setting('transaction_isolation') <> 'repeatable read' then
+         raise exception 'no space left on device' using errcode = 'disk_full';
+       end if;
+       return true;
+     end $$;
+     alter table run rename to stored_run;
+     create view run as select * from stored_run where kind <> 'workflow' or find_room()`,
+  );
+  const { stdout, exitCode } = await runCli(["verify", "--ledger", damaged.url, "--json"]);
+  expect(exitCode).toBe(1);
+  const verified = JSON.parse(stdout) as { problems: object[] };
+  expect(verified).toMatchObject({ ok: false, truncated: true, coordinations: 2 });
+  expect(verified.problems).toContainEqual(expect.objectContaining({ kind: "schema_changed" }));
 });
 
 describe("a ledger in a file", () => {

@@ -166,7 +166,7 @@ describe("creating a run at a peer", () => {
     const peer = await serve(replyJson(500, {}));
     const outcome = await createPeersWith().createRun(peer.url, REQUEST);
     expect(outcome).toMatchObject({ kind: "unknown", code: "unavailable", status: 500 });
-    expect(peer.received).toHaveLength(120);
+    expect(peer.received).toHaveLength(4);
   });
 
   it("is refused by a peer that redirects to a private address, which is not asked", async () => {

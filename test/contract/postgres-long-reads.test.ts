@@ -1,12 +1,10 @@
 /** Owns: that copies and inspections wait for statements that read whole tables, however long those take. */
-import pg from "pg";
 import { expect, it } from "vitest";
 import { copyLedgerBetween } from "../../src/plugins/copy-ledger-between.ts";
-import { openRun } from "../support/ledger-fixtures.ts";
+import { contentOf, openRun } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, withSetting } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
-import { waitFor } from "../support/wait-for.ts";
 
 const LIMIT_MS = 500;
 
@@ -17,10 +15,11 @@ function limitAnswers(ledgerUrl: string): string {
   return url.href;
 }
 
+/** Returns the problems that an inspection finds, besides that the table is slow. */
 async function inspect(url: string): Promise<readonly unknown[]> {
   const store = await openTestPostgres(url, { mode: "read" });
   try {
-    return await store.inspect();
+    return (await store.inspect()).filter(({ kind }) => kind !== "schema_changed");
   } finally {
     await store.close();
   }
@@ -38,25 +37,12 @@ it.each([
 ])("%s waits for a statement that takes longer than others may", async (_, work) => {
   await using schema = await createTestSchema();
   const store = await openTestPostgres(schema.url);
-  await store.append(openRun("a").request);
+  await store.append({ ...openRun("a").request, contents: [contentOf("a text")] });
   await store.close();
-  const holder = new pg.Client({ connectionString: schema.url });
-  await holder.connect();
-  await holder.query("begin; lock table content in access exclusive mode");
-  const worked = work(limitAnswers(schema.url)).catch((error: unknown) => [error]);
-  // Within its transaction the holder would see the same activity each time.
-  const findWaiting = `
-    select waiting.pid
-    from pg_stat_activity as waiting
-    join pg_locks as lock on lock.pid = any (pg_blocking_pids(waiting.pid))
-    where lock.relation = 'content'::regclass and clock_timestamp() - waiting.query_start > '1s'`;
-  const hasWaited = waitFor(async () => (await schema.query(findWaiting)).length > 0, {
-    what: "a statement that waits longer than the limit",
-  });
-  try {
-    await Promise.race([hasWaited, worked]);
-  } finally {
-    await holder.end();
-  }
-  expect(await worked).toEqual([]);
+  const seconds = (LIMIT_MS * 2) / 1_000;
+  await schema.query(
+    `alter table content rename to stored_content;
+     create view content as select *, xmin from stored_content where pg_sleep(${seconds}) is not null`,
+  );
+  expect(await work(limitAnswers(schema.url))).toEqual([]);
 });

@@ -32,6 +32,7 @@ describe("a check of a ledger file", () => {
     ["SQLITE_NOMEM", "LEDGER_BUSY"],
     ["SQLITE_BUSY_RECOVERY", "LEDGER_BUSY"],
     ["SQLITE_CANTOPEN", "LEDGER_UNAVAILABLE"],
+    ["SQLITE_PROTOCOL", "LEDGER_BUSY"],
     ["SQLITE_IOERR_WRITE", "LEDGER_UNAVAILABLE"],
   ])("that fails with %s finds no damage: that is %s", async (code, expected) => {
     await expect(inspectFailing(code)).rejects.toMatchObject({ code: expected });
@@ -44,3 +45,11 @@ describe("a check of a ledger file", () => {
     },
   );
 });
+
+it.each(["SQLITE_CORRUPT", "SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS"])(
+  "a statement that fails with %s says that the ledger is damaged, as the check of its file does",
+  (code) => {
+    const error = new Database.SqliteError("disk I/O error", code);
+    expect(toLedgerError(error, "ledger.sqlite")).toMatchObject({ code: "LEDGER_CORRUPT" });
+  },
+);

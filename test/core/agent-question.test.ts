@@ -7,7 +7,7 @@ import type {
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";
-import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
+import { endDone, createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
   listEvents,
@@ -34,10 +34,10 @@ interface Asking {
   readonly askQuestion: (rest?: Partial<AskRequest>) => Promise<string>;
 }
 
-async function openQuestion(escalations: object = {}): Promise<Asking> {
+async function openQuestion(escalations: object = {}, toldTurn: Scripted = endDone()): Promise<Asking> {
   const world = createWorld(
     {},
-    createScriptedRunner(() => endDone()),
+    createScriptedRunner(() => toldTurn),
     { gates: createGatesWith([]), escalations: createEscalationsWith(escalations) },
   );
   const coordinator = world.start();
@@ -242,6 +242,79 @@ describe("a question of an agent", () => {
     expect(await coordinator.answer(ownAnswer)).toMatchObject({ kind: "refused", code: "ANSWER_REFUSED" });
     const other = approve(id, { by: { kind: "person", id: "ada", session: OWNER } });
     expect(await coordinator.answer(other)).toMatchObject({ kind: "accepted" });
+    await coordinator.stop();
+  });
+});
+
+describe("a question of an agent that is asked again after people answered it", () => {
+  /** Asks for an approval, which people give once the tool call has returned without it. */
+  async function openApproved() {
+    const scene = await openQuestion();
+    const { askQuestion, coordinator, world } = scene;
+    const askApproval = () => askQuestion({ kind: "approval" });
+    const id = await askApproval();
+    expect(await coordinator.outcome(id, 0)).toEqual({ kind: "open" });
+    await coordinator.answer(approve(id));
+    await waitUntilQuiet(world);
+    return { ...scene, id, askApproval };
+  }
+
+  it("is answered in the call, and neither put to people again nor told as a turn", async () => {
+    const { id, askApproval, coordinator, world, child } = await openApproved();
+    expect(await askApproval()).toBe(id);
+    expect(await coordinator.outcome(id, 0)).toMatchObject({ kind: "closed", resolution: "approved" });
+    expect(listEvents(world, "coordination.escalated")).toHaveLength(1);
+    await child.ends();
+    await world.clock.advance(60_000);
+    expect(world.plans.orders).toEqual([]);
+    expect(listEvents(world, "session.told")).toHaveLength(1);
+    await coordinator.stop();
+  });
+
+  it("is a new one once the agent was told, or in other words or of another kind", async () => {
+    const { id, askApproval, askQuestion, coordinator } = await openApproved();
+    expect(await askQuestion()).not.toBe(id);
+    expect(await askQuestion({ kind: "approval", question: "And now?" })).not.toBe(id);
+    expect(await askQuestion({ kind: "approval", askedBy: OWNER })).not.toBe(id);
+    expect(await coordinator.outcome(id, 0)).toMatchObject({ resolution: "approved" });
+    expect(await askApproval()).not.toBe(id);
+    await coordinator.stop();
+  });
+
+  it("is a new one of an owner who is being told the answer in a turn: one approval counts once", async () => {
+    const { askQuestion, coordinator, world } = await openQuestion({}, "work");
+    const askApproval = () => askQuestion({ kind: "approval", askedBy: OWNER });
+    const id = await askApproval();
+    await coordinator.answer(approve(id));
+    await world.clock.advance(2_000);
+    expect(await askApproval()).not.toBe(id);
+    expect(await coordinator.outcome(id, 0)).toEqual({ kind: "open" });
+    expect(world.plans.orders.map(({ childSessionKey }) => childSessionKey)).toEqual([OWNER]);
+    expect(listEvents(world, "session.told")).toEqual([]);
+    await coordinator.stop();
+  });
+
+  it("is a new one where nobody had answered in time", async () => {
+    const { askQuestion, coordinator, world } = await openQuestion();
+    const id = await askQuestion({ answerMs: 10_000 });
+    await world.clock.advance(12_000);
+    expect(await askQuestion()).not.toBe(id);
+    await coordinator.stop();
+  });
+
+  it("is answered in the call also in a turn in which the agent is told something else", async () => {
+    const { id, askApproval, coordinator, child } = await openApproved();
+    coordinator.turnBegan(child.session, "co-1:answer:escalation-7:told");
+    expect(await askApproval()).toBe(id);
+    await coordinator.stop();
+  });
+
+  it("goes to people where only its parent answered", async () => {
+    const { askQuestion, coordinator } = await openQuestion();
+    const id = await askQuestion({ to: "parent" });
+    await coordinator.answerChild({ questionId: id, session: OWNER, text: "the first" });
+    expect(await askQuestion({ to: "parent" })).toBe(id);
+    expect(await askQuestion()).not.toBe(id);
     await coordinator.stop();
   });
 });

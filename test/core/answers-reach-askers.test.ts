@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
 import {
   createEscalationsWith,
   createGatesWith,
@@ -18,8 +18,9 @@ const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({
 const ADA = { kind: "person", id: "ada" } as const;
 
 /** A plan whose step asks people in its first attempt, and has a second one. */
-async function askInFirstAttempt() {
-  const runner = createScriptedRunner(scriptOf({ a: ["work", "work"], z: ["work"] }));
+async function askInFirstAttempt(toldTurn: Scripted = endDone()) {
+  const scripts = { a: ["work", "work"], z: ["work"], "answer:escalation-1": [toldTurn] } as const;
+  const runner = createScriptedRunner(scriptOf(scripts));
   const steps = [step("a", { timeoutMs: 5_000, ...createRetries(1) }), step("z")];
   const run = await submitTo(createWorld({}, runner, GATES), plan(steps));
   const ask = async (attempt: number): Promise<string> => {
@@ -76,6 +77,28 @@ it("the question of the next attempt is the only open one, and its agent is told
   expect(listTellings().map(({ childSessionKey }) => childSessionKey)).toEqual([
     run.ordersOf("a")[1]!.childSessionKey,
   ]);
+});
+
+it("an agent of a step that asks again just before its turn with the answer is told in that turn alone", async () => {
+  const { run, ask, answer, listTellings, questionId } = await askInFirstAttempt();
+  await answer(questionId);
+  expect(await ask(1)).toBe(questionId);
+  expect(await run.coordinator.outcome(questionId, 0)).toEqual({ kind: "open" });
+  await run.advance(2_000);
+  expect(listTellings()).toHaveLength(1);
+  expect(run.events("session.told")).toHaveLength(1);
+  expect(run.events("coordination.escalated")).toHaveLength(1);
+});
+
+it("an agent of a step that asks again while it is being told the answer asks anew: one approval counts once", async () => {
+  const { run, ask, answer, listTellings, questionId } = await askInFirstAttempt("work");
+  await answer(questionId);
+  await run.advance(2_000);
+  expect(listTellings()).toHaveLength(1);
+  expect(await ask(1)).not.toBe(questionId);
+  expect(await run.coordinator.outcome(questionId, 0)).toEqual({ kind: "open" });
+  expect(listTellings()).toHaveLength(1);
+  expect(run.events("session.told")).toEqual([]);
 });
 
 it("a question that an agent asks after its attempt is over is withdrawn, too", async () => {

@@ -112,6 +112,39 @@ describe("a command that nobody declared", () => {
   });
 });
 
+describe("a command whose step has ended before it", () => {
+  /** `holder` holds notes.md, and a command of `slow` changes it after that step has timed out. */
+  async function overwriteLate(scene: Scene): Promise<void> {
+    scene.plans.cancel = () => new Promise(() => undefined);
+    await scene.plan([{ stepId: "holder" }, { stepId: "slow", timeoutMs: 10_000 }]);
+    await scene.does(write(scene, scene.sessionOf("holder"), { "notes.md": "of holder\n" }));
+    await scene.clock.advance(1);
+    const command = createShellCall(scene, scene.sessionOf("slow"), () => scene.put("notes.md", "of slow\n"));
+    const allowed = await scene.ask(command);
+    await scene.clock.advance(20_000);
+    expect(scene.events("step.timed_out")).toMatchObject([{ stepId: "slow" }]);
+    await scene.runs(command, allowed);
+  }
+
+  it("is a conflict for people all the same", async () => {
+    await using scene = await openScene();
+    await overwriteLate(scene);
+    expect(scene.events("conflict.detected")).toMatchObject([
+      { resource: "file:/repo/notes.md", contest: { requester: "slow", cause: "overwritten" } },
+    ]);
+    expect(scene.events("conflict.resolved")).toMatchObject([{ losers: ["slow"] }]);
+  });
+
+  it.each(["approve", "deny"] as const)("leaves the file to its holder where people %s", async (answer) => {
+    await using scene = await openAskedScene({ conflicts: { strategy: "owner_wins" } });
+    await overwriteLate(scene);
+    expect(scene.events("coordination.escalated")).toMatchObject([{ cause: "conflict", stepId: "slow" }]);
+    await answerQuestion(scene, answer, "plan-1:escalation-1");
+    expect(scene.events("conflict.resolved")).toHaveLength(1);
+    expect(await scene.holders("notes.md")).toEqual(["plan-1/holder"]);
+  });
+});
+
 describe("where everything below the folder is looked for", () => {
   it("records every file that the command changed, and none that another step did", async () => {
     await using scene = await openScene({ conflicts: { afterCommands: "all" } });

@@ -218,25 +218,28 @@ describe("a plugin that fails to rule", () => {
     expect(s.events("conflict.detected")[0]?.contest?.hook).toEqual({ award: "holder", failed: true });
   });
 
-  it("by keeping the thread for longer than the call has is refused at once", async () => {
-    const hooks = createPlugin(() => {
-      s.clock.jump(s.clock.now() + 20_000);
-      return { failed: "guard", message: "late" };
-    });
-    const { s, b } = await openContendedScene(hooks);
-    await using _ = s;
-    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(
-      "waiting for too long",
-    );
-    expect(s.events("conflict.detected")).toEqual([]);
-  });
+  it.each([11_001, 20_000])(
+    "by keeping the thread for %d ms, too long for the call, is refused at once",
+    async (keptMs) => {
+      const hooks = createPlugin(() => {
+        s.clock.jump(s.clock.now() + keptMs);
+        return { failed: "guard", message: "late" };
+      });
+      const { s, b } = await openContendedScene(hooks);
+      await using _ = s;
+      expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(
+        "waiting for too long",
+      );
+      expect(s.events("conflict.detected")).toEqual([]);
+    },
+  );
 });
 
-describe("a call whose hook has waited for something else before", () => {
+describe("a call that must be answered earlier, because its hook has waited for something else", () => {
   it.each([
-    ["gets its claim while the host waits for the hook", 5_000, "granted", 7_000],
-    ["gets none when the host's time for the hook is over", 8_000, "refused", 9_900],
-  ] as const)("%s", async (_name, waitedMs, kind, askedMs) => {
+    ["gets its claim while there is time to record it", "granted", 6_900],
+    ["gets none when its time is over", "refused", 7_300],
+  ] as const)("%s", async (_name, kind, askedMs) => {
     const hooks = createPlugin(
       () =>
         new Promise((resolve) => {
@@ -245,9 +248,11 @@ describe("a call whose hook has waited for something else before", () => {
     );
     const { s, b } = await openContendedScene(hooks);
     await using _ = s;
-    const hookBeganAtMs = (s.clock.now() - waitedMs) as EpochMs;
-    const answer = s.ask({ ...write(s, b, { "notes.md": "b" }), hookBeganAtMs });
+    const beganAtMs = s.clock.now();
+    const answerByMs = (beganAtMs + 9_000) as EpochMs;
+    const answer = s.ask({ ...write(s, b, { "notes.md": "b" }), answerByMs });
     await s.clock.advance(askedMs);
+    expect(hooks.deadlines).toEqual([beganAtMs + 7_000]);
     expect((await answer).kind).toBe(kind);
     expect(await s.holders("notes.md")).toEqual([kind === "granted" ? "co-1/step-2" : "co-1/step-1"]);
   });

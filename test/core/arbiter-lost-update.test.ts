@@ -242,6 +242,34 @@ describe("a session that changed a part of a file which it never saw", () => {
   });
 });
 
+describe("an owner that never read a file as one", () => {
+  it("is refused the whole file where a child changed it since, also after a restart", async () => {
+    await using s = await start();
+    const [a] = [await s.child("a"), await s.child("at work")];
+    await s.clock.advance(1_000);
+    await s.does(write(s, a, { "notes.md": "of a\n" }));
+    await s.ends(a);
+    const answer = requireRefused(await s.does(write(s, OWNER, { "notes.md": "o\n" })));
+    expect(answer.sentence).toContain("changed by step-1");
+    await s.restart();
+    expect((await s.does(write(s, OWNER, { "notes.md": "o\n" }))).kind).toBe("refused");
+    expect(s.text("notes.md")).toBe("of a\n");
+    await s.does(read(s, OWNER, "notes.md"));
+    expect((await s.does(write(s, OWNER, { "notes.md": "o\n" }))).kind).toBe("granted");
+  });
+
+  it("is refused it, too, where it has opened a newer coordination since", async () => {
+    await using s = await start();
+    const [a] = [await s.child("a"), await s.child("at work")];
+    await s.does(write(s, a, { "notes.md": "of a\n" }));
+    await s.ends(a);
+    await s.clock.advance(1_000);
+    await s.child("b", { trace: "trace-2" });
+    const answer = requireRefused(await s.does(write(s, OWNER, { "notes.md": "o\n" })));
+    expect(answer.sentence).toContain("changed by step-1 of coordination co-1");
+  });
+});
+
 describe("a call that changes a part of a file first and replaces the whole then", () => {
   it("is refused what another changed that its session never saw", async () => {
     await using s = await start();

@@ -124,6 +124,30 @@ describe("a parent", () => {
     expect(await s.holders("notes.md")).toEqual(["plan-1/a"]);
     expect(s.events("claim.released").map(({ because }) => because)).toEqual(["delegated"]);
   });
+
+  it("hands it through plans within plans, and so do its own parents and their owner", async () => {
+    await using s = await openScene();
+    const grandparent = await s.child("grandparent");
+    const parent = await s.child("parent", { source: grandparent });
+    const sibling = await s.child("sibling");
+    await s.does(write(s, OWNER, { "owner.md": "o" }));
+    for (const session of [grandparent, parent, sibling])
+      await s.does(write(s, session, { [`${session}.md`]: "x" }));
+    await s.plan([{ stepId: "outer" }, { stepId: "beside" }], { ownerSession: parent });
+    const outer = s.sessionOf("outer");
+    for (const step of ["outer", "beside"])
+      await s.does(write(s, s.sessionOf(step), { [`${step}.md`]: "x" }));
+    await s.plan([{ stepId: "inner" }], { coordinationId: "plan-2", ownerSession: outer });
+    const inner = s.sessionOf("inner");
+    const makeCall = async (name: string): Promise<string> => {
+      await s.does(read(s, inner, name));
+      return (await s.does(write(s, inner, { [name]: "i" }))).kind;
+    };
+    for (const name of ["owner.md", `${grandparent}.md`, `${parent}.md`, "outer.md"])
+      expect([name, await makeCall(name)]).toEqual([name, "granted"]);
+    for (const name of [`${sibling}.md`, "beside.md"])
+      expect([name, await makeCall(name)]).toEqual([name, "refused"]);
+  });
 });
 
 describe("a plan's declared owner", () => {

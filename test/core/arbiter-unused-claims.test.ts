@@ -2,7 +2,15 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { edit, createOutputCall, read, requireRefused, write, type ToolCall } from "./arbiter-calls.ts";
+import {
+  createNamedCall,
+  createOutputCall,
+  edit,
+  read,
+  requireRefused,
+  write,
+  type ToolCall,
+} from "./arbiter-calls.ts";
 import { openScene, type Scene } from "./arbiter-scene.ts";
 
 const MERGING = { conflicts: { strategy: "merge_if_safe" } } as const;
@@ -72,6 +80,40 @@ describe("a claim", () => {
     await s.runs(second, { kind: "granted" });
     await s.clock.advance(5_000);
     expect((await other).kind).toBe("refused");
+  });
+
+  it.each([
+    ["first", [0, 1]],
+    ["last", [1, 0]],
+  ])("is released where every call of one message failed, and its own ended %s", async (_, order) => {
+    await using s = await openScene();
+    const a = await s.child("a");
+    const calls = [write(s, a, { "notes.md": "1" }), write(s, a, { "notes.md": "2" })];
+    for (const call of calls) await s.ask(call);
+    for (const index of order)
+      await s.coordinator.arbiter.callEnded(calls[index]?.callKey ?? "", { hasFailed: true });
+    expect(s.events("claim.released")).toMatchObject([{ stepId: "step-1", because: "unused" }]);
+  });
+
+  it("is released also where calls of one message fail at the same time", async () => {
+    await using s = await openScene();
+    const a = await s.child("a");
+    const calls = [write(s, a, { "notes.md": "1" }), write(s, a, { "notes.md": "2" })];
+    for (const call of calls) await s.ask(call);
+    await Promise.all(
+      calls.map(({ callKey }) => s.coordinator.arbiter.callEnded(callKey, { hasFailed: true })),
+    );
+    expect(s.events("claim.released")).toMatchObject([{ stepId: "step-1", because: "unused" }]);
+  });
+
+  it("is kept where one call of a message did what nobody can look at, and another failed", async () => {
+    await using s = await openScene();
+    const a = await s.child("a");
+    const calls = [createNamedCall(s, a, "queue:mail"), createNamedCall(s, a, "queue:mail")];
+    for (const call of calls) await s.ask(call);
+    for (const [index, { callKey }] of calls.entries())
+      await s.coordinator.arbiter.callEnded(callKey, { hasFailed: index === 1 });
+    expect(s.events("claim.released")).toEqual([]);
   });
 
   it("is refused a step that has as many as one may have, and nobody else", async () => {

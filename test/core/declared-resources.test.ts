@@ -27,7 +27,7 @@ interface Declared {
 
 function createDeclaredIn(s: Scene, files: ResourceFiles, folder: string): Declared {
   const plans = createPlanSource({ content: s.store, settings: { stepTimeoutMs: 60_000 } });
-  const declared = createDeclaredResources({ plans, files, workspaceOf: () => folder });
+  const declared = createDeclaredResources({ plans, files, folderOf: () => folder });
   return {
     declared,
     of: async (resource) => {

@@ -69,13 +69,15 @@ describe("a question of an agent", () => {
     ]);
   });
 
-  it("asked again while it is open is the same question; another one, or one of another session, is not", () => {
+  it("asked again while it is open or untold is the same; another one, or one of another session, is not", () => {
     const scene = createAskedScene();
     expect(scene.says(ask({ stepId: "step-1" as never }))).toBe("replay");
     expect(scene.says(ask({ question: contentRef("other") }))).toBe("coordination.escalated");
     expect(scene.says(ask({ askedBy: nameChild(2) }))).toBe("coordination.escalated");
     scene.then(answer("deny"));
-    expect(scene.says(ask({ stepId: "step-1" as never }))).toBe("coordination.escalated");
+    expect(scene.says(ask({ stepId: "step-1" as never }))).toBe("replay");
+    const tellingsUnderWay = ["answer:escalation-1"];
+    expect(scene.says(ask({ stepId: "step-1" as never, tellingsUnderWay }))).toBe("coordination.escalated");
   });
 
   it("is refused where too many are open", () => {

@@ -4,8 +4,8 @@ import { formatJson, formatPrintable } from "../../src/plugins/cli/terminal/prin
 import { showLine, showText } from "../../src/plugins/page/drawing/visible-text.ts";
 
 const HIDDEN = [
-  0x00_ad, 0x03_4f, 0x11_5f, 0x17_b5, 0x18_0b, 0x20_0b, 0x20_0d, 0x20_2e, 0x31_64, 0xfe_00, 0xfe_0e, 0xfe_0f,
-  0xff_a0, 0xe_00_41, 0xe_01_00, 0xe_01_ef,
+  0x00_ad, 0x03_4f, 0x11_5f, 0x17_b5, 0x18_0b, 0x20_0b, 0x20_0c, 0x20_0d, 0x20_2e, 0x31_64, 0xfe_00, 0xfe_0e,
+  0xfe_0f, 0xff_a0, 0xe_00_41, 0xe_01_00, 0xe_01_ef,
 ];
 const EMOJI = ["👩‍👩‍👧", "❤️", "1️⃣", "👩🏽‍🚀", "🏳️‍🌈", "🇩🇪", "🐈‍⬛"];
 
@@ -29,6 +29,18 @@ describe("a character that is not seen", () => {
   it("is shown behind an emoji, too, where it does not belong to it", () => {
     expect(showLine("❤️\ufe0f.")).toBe("❤️[U+FE0F].");
     expect(showLine("👩\u200d.")).toBe("👩[U+200D].");
+  });
+});
+
+describe("a character without a width of its own that a script needs", () => {
+  it.each([
+    ["Persian", "می‌خواهم خانه‌ها"],
+    ["Sinhala", "ශ්‍රී ලංකා"],
+    ["Hindi", "क्‍ष क्‌ष"],
+    ["Bengali", "র‌্যাব"],
+  ])("stays in %s as it is", (_, text) => {
+    expect(showLine(text)).toBe(text);
+    expect(formatPrintable(text, true)).toBe(text);
   });
 });
 

@@ -42,7 +42,17 @@ describe("a new plan is refused", () => {
     },
   );
 
-  it.each(["eu:build", "a\nb", "a\u0007b", "a\u200bb", "a\u2028b"])("for its stepId %j", async (stepId) => {
+  it.each([
+    "eu:build",
+    "a\nb",
+    "a\u0007b",
+    "a\u200bb",
+    "a\u2028b",
+    "build\u3164",
+    "build\ufe0f",
+    "a\u200cb",
+    "a\u200db",
+  ])("for its stepId %j", async (stepId) => {
     expect(await submit(plan([step("a"), step(stepId)]))).toMatchObject({
       kind: "refused",
       problems: [{ path: "steps[1].stepId", code: "ID_INVALID" }],
@@ -64,6 +74,13 @@ it.each(["release-notes_2.0", "team/release@2026", "A", "plan-0f9c"])(
     expect(await submit(plan([step("audit of a name"), step("é")], { coordinationId: id }))).toMatchObject({
       kind: "accepted",
     });
+  },
+);
+
+it.each(["audit of a name", "é", "❤️", "👩🏽‍🚀", "می‌خواهم", "ශ්‍රී"])(
+  "a step may have the id %s",
+  async (stepId) => {
+    expect(await submit(plan([step(stepId)]))).toMatchObject({ kind: "accepted" });
   },
 );
 

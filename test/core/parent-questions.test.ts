@@ -120,7 +120,7 @@ describe("a question to the parent", () => {
     expect(await coordinator.ask(approval)).toMatchObject({ questionId: `${RUN_ID}:escalation-2` });
     await world.clock.advance(ANSWER_MS);
     expect(notices.map(({ question: { kind } }) => kind)).toEqual(["approval"]);
-    expect(await coordinator.listQuestionsTo(OWNER, RUN_ID)).toEqual([]);
+    expect(await coordinator.listQuestionsTo(OWNER, RUN_ID)).toEqual({ questions: [], leftOut: 0 });
     expect((await replayCoordination(content, RUN_ID)).difference).toBeUndefined();
     await coordinator.stop();
   });
@@ -195,10 +195,11 @@ describe("a question to the parent", () => {
   it("is in what the parent is shown of the coordination, and in what nobody else is", async () => {
     const { coordinator } = await openStage({ options: ["old", "new"] });
     const words = { question: "Which of the two mills?", options: ["old", "new"] };
-    expect(await coordinator.listQuestionsTo(OWNER, RUN_ID)).toMatchObject([
-      { questionId: QUESTION_ID, words },
-    ]);
-    expect(await coordinator.listQuestionsTo(STRANGER, RUN_ID)).toEqual([]);
+    expect(await coordinator.listQuestionsTo(OWNER, RUN_ID)).toMatchObject({
+      questions: [{ questionId: QUESTION_ID, words }],
+      leftOut: 0,
+    });
+    expect(await coordinator.listQuestionsTo(STRANGER, RUN_ID)).toEqual({ questions: [], leftOut: 0 });
     await coordinator.stop();
   });
 

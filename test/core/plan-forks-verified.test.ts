@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Summary } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
@@ -50,6 +51,21 @@ describe("the proof of a ledger", () => {
     await second.forkPlan({ source: FORK, coordinationId: "third" as CoordinationId });
     expect(await findProblems(large)).toEqual([]);
     await second.stop();
+  });
+
+  it("is no proof where the source of a fork cannot be read for a moment", async () => {
+    const planRun = await run();
+    await fork(planRun);
+    await planRun.close();
+    const { ledger, clock } = planRun.world;
+    const store = ledger.open(clock);
+    let hasFailed = false;
+    const read: typeof store.read = (runId, range) => {
+      if (hasFailed || runId !== PLAN_ID) return store.read(runId, range);
+      hasFailed = true;
+      return Promise.reject(new CoordinationError("LEDGER_BUSY", "locked"));
+    };
+    await expect(verifyLedger({ ...store, read })).rejects.toMatchObject({ code: "LEDGER_BUSY" });
   });
 
   it("tells which result is not that of the source, and where it stands", async () => {

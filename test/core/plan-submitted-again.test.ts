@@ -7,7 +7,7 @@ import type { ContentInput } from "../../src/agents/coordination/ports/content-s
 import type { PlanSubmission } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, scriptOf, step, submitTo, type Fields } from "./planned-world.ts";
 import { logOver } from "./run-log-scene.ts";
 
@@ -60,14 +60,15 @@ describe("a plan that is submitted again", () => {
 
 describe("a plan of an older release, under ids that no new plan may have", () => {
   const OLD = "release:eu\nnotes" as CoordinationId;
-  const oldPlan: Fields = plan([step("eu:build")], { coordinationId: OLD });
+  const OLD_STEP = "eu:build\n[Coordination]";
+  const oldPlan: Fields = plan([step(OLD_STEP)], { coordinationId: OLD });
 
   function textOf(text: string): ContentInput {
     return { ref: { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }, text };
   }
 
-  async function recordOldPlan(world: World): Promise<void> {
-    const text = textOf(JSON.stringify(oldPlan));
+  async function recordOldPlan(world: World, recorded = oldPlan): Promise<void> {
+    const text = textOf(JSON.stringify(recorded));
     const objective = textOf("try it");
     await logOver(world).submit(
       OLD,
@@ -86,7 +87,12 @@ describe("a plan of an older release, under ids that no new plan may have", () =
           },
           settleMs: 1_000,
           acknowledgeMs: 30_000,
-          plan: { content: text.ref, steps: 1, seed: "seed", escalateMs: 60_000 },
+          plan: {
+            content: text.ref,
+            steps: (recorded["steps"] as unknown[]).length,
+            seed: "seed",
+            escalateMs: 60_000,
+          },
         },
       ],
       [text, objective],
@@ -94,12 +100,12 @@ describe("a plan of an older release, under ids that no new plan may have", () =
   }
 
   it("goes on under its keys, and is a replay when it is submitted again", async () => {
-    const world = createWorld({}, createScriptedRunner(scriptOf({ "eu:build": ["work"] })));
+    const world = createWorld({}, createScriptedRunner(scriptOf({ [OLD_STEP]: ["work"] })));
     await recordOldPlan(world);
     const coordinator = world.start();
     await coordinator.start();
     await waitUntilSettled();
-    expect(world.plans.orders.map(({ idempotencyKey }) => idempotencyKey)).toEqual([`${OLD}:eu:build:1`]);
+    expect(world.plans.orders.map(({ idempotencyKey }) => idempotencyKey)).toEqual([`${OLD}:${OLD_STEP}:1`]);
     expect(await coordinator.submitPlan({ plan: oldPlan, ownerAgent: AGENT })).toEqual({
       kind: "replay",
       coordinationId: OLD,
@@ -111,11 +117,45 @@ describe("a plan of an older release, under ids that no new plan may have", () =
       kind: "refused",
       problems: [{ code: "ID_INVALID" }, { code: "ID_INVALID" }],
     });
-    world.plans.end("eu:build", endDone());
+    world.plans.end(OLD_STEP, endDone());
     await world.clock.advance(10_000);
     expect(world.plans.orders.at(-1)?.message).toContain(
       "[Coordination] The plan release:eu notes has ended",
     );
+    await coordinator.stop();
+  });
+
+  it("is told to its owner with the names of its steps in one line each", async () => {
+    const long = Array.from({ length: 5 }, (_, place) => `${OLD_STEP} ${place}`);
+    const script = Object.fromEntries(long.map((name) => [name, [endDone({ text: "x".repeat(7_000) })]]));
+    const runner = createScriptedRunner(scriptOf({ [OLD_STEP]: [endFailing()], ...script }));
+    const world = createWorld({}, runner);
+    await recordOldPlan(world, { ...oldPlan, steps: [OLD_STEP, ...long].map((name) => step(name)) });
+    const coordinator = world.start();
+    await coordinator.start();
+    await world.clock.advance(10_000);
+    const message = world.plans.orders.at(-1)?.message;
+    expect(message).toContain("\n- eu:build [Coordination]: failed");
+    expect(message).toContain(
+      "Too long to be quoted: eu:build [Coordination] 2, eu:build [Coordination] 3, eu:build [Coordination] 4.",
+    );
+    await coordinator.stop();
+  });
+
+  it("can be forked, under an id that a new plan may have", async () => {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ [OLD_STEP]: [endFailing(), endDone()] })));
+    await recordOldPlan(world);
+    const coordinator = world.start();
+    await coordinator.start();
+    await world.clock.advance(10_000);
+    const request = { source: OLD, coordinationId: "release-2" as CoordinationId };
+    expect(await coordinator.forkPlan({ ...request, isPreview: true })).toMatchObject({ kind: "preview" });
+    expect(await coordinator.forkPlan(request)).toMatchObject({ kind: "accepted", anew: [OLD_STEP] });
+    await world.clock.advance(10_000);
+    expect((await coordinator.view(request.coordinationId))?.status).toBe("success");
+    expect(
+      await coordinator.forkPlan({ source: OLD, coordinationId: "release:2" as CoordinationId }),
+    ).toMatchObject({ kind: "refused", problems: [{ path: "coordinationId", code: "ID_INVALID" }] });
     await coordinator.stop();
   });
 });

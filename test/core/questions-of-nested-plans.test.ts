@@ -85,7 +85,7 @@ describe("a question to the session that submitted a plan", () => {
     await world.clock.advance(60_000);
     expect(listTold(world)).toEqual([]);
     const listed = await coordinator.listQuestionsTo(child, "nested" as CoordinationId);
-    expect(listed).toMatchObject([{ questionId: "nested:escalation-1" }]);
+    expect(listed).toMatchObject({ questions: [{ questionId: "nested:escalation-1" }] });
     world.host.end(child, { outcome: "completed" });
     await coordinator.endChild(child, { outcome: "completed" });
     await world.clock.advance(1_000);

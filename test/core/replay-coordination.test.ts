@@ -225,6 +225,20 @@ describe("a replay of an answer", () => {
   });
 });
 
+it("a replay of a question that was asked anew while an answer to it was untold is equal", async () => {
+  const stepId = "a" as StepId;
+  const { log: recorded } = planScene(
+    openPlan({ steps: 1 }),
+    admit(planStep("a")),
+    ...beginSteps("a"),
+    askIn(nameSessionOfAttempt("a"), { stepId }),
+    answerByPlan(1, "answer"),
+    askIn(nameSessionOfAttempt("a"), { stepId, tellingsUnderWay: ["answer:escalation-1"] }),
+  );
+  expect(recorded.filter(({ type }) => type === "coordination.escalated")).toHaveLength(2);
+  expect((await replay(recorded)).difference).toBeUndefined();
+});
+
 describe("a replay of a question whose asker's attempt is over", () => {
   const createBegun = () =>
     planScene(

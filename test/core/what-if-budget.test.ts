@@ -58,6 +58,41 @@ describe("a budget that calls would have reached", () => {
     expect(points).toEqual([]);
   });
 
+  it("is told of a single call where it was reached before, because that call may have come after", async () => {
+    const { points } = await replayUnderPolicy({ budget: { tokens: 1_000 } }, [
+      openWith(),
+      ...child,
+      spawn("two"),
+      acknowledge(2),
+      record(usageOf(stepId(1), 10)),
+      complete(2),
+      record(usageOf(stepId(2), 1)),
+    ]);
+    expect(points.map(({ stepId: id }) => id)).toEqual(["step-1", "step-2"]);
+  });
+
+  it("is told of two runs of one call each, because either may have come after", async () => {
+    const { points } = await replayUnderPolicy({ budget: { tokens: 100 } }, [
+      openWith(),
+      ...child,
+      complete(1),
+      record(usageOf(stepId(1), 1)),
+      record(usageOf(stepId(1), 1, { runId: "second-run" })),
+    ]);
+    expect(points.map(({ stepId: id }) => id)).toEqual(["step-1"]);
+  });
+
+  it("is told of the run that reaches it where the step has another one", async () => {
+    const { points } = await replayUnderPolicy({ budget: { tokens: 300 } }, [
+      openWith(),
+      ...child,
+      complete(1),
+      record(usageOf(stepId(1), 1)),
+      record(usageOf(stepId(1), 1, { runId: "second-run" })),
+    ]);
+    expect(points.map(({ stepId: id }) => id)).toEqual(["step-1"]);
+  });
+
   it("is not told where the budget that held was reached then, too", async () => {
     const { points } = await replayUnderPolicy({ budget: { tokens: 900 } }, [
       openWith({ tokens: 1_000 }),

@@ -1,9 +1,17 @@
 import { describe, expect, test } from "vitest";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ChatAnswer, ChatModel, ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import { judgeChild } from "../../src/agents/coordination/runtime/workflow-host/effects/judge-child.ts";
 import type { LoadedRun } from "../../src/agents/coordination/runtime/workflow-host/records/run-book.ts";
-import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import {
+  createNode,
+  createSupervised,
+  createWorker,
+  createWorkflow,
+  sendNextWorker,
+  TERMINATE,
+} from "../support/workflow-definitions.ts";
 import { codeOf, createWorkflowScene } from "../support/workflow-scene.ts";
 import {
   BEGINS,
@@ -166,14 +174,21 @@ describe("a critic that is a model", () => {
     expect(tellStory(at, await at.run("loop")).at(-1)).toBe("asks verification-missing");
   });
 
-  test("that a run within the child names did the work itself, too", async () => {
-    const digger = createWorkflow("digger", {
-      nodes: [createNode("dig", "core.subWorkflow", { workflowId: "deeper" })],
-    });
-    const deeper = createWorkflow("deeper", {
+  const runWithin = createWorkflow("digger", {
+    nodes: [createNode("dig", "core.subWorkflow", { workflowId: "write" })],
+  });
+  test.each<[string, WorkflowDefinition]>([
+    ["alone", runWithin],
+    ["before another worker", createSupervised("digger", [sendNextWorker("write", "format"), TERMINATE])],
+    [
+      "in a decision before the last",
+      createSupervised("digger", [sendNextWorker("write"), sendNextWorker("format"), TERMINATE]),
+    ],
+  ])("that a run within the child names did the work itself, too: %s", async (_, digger) => {
+    const write = createWorkflow("write", {
       nodes: [createNode("dig", "core.noop", { agentId: "critic-one" })],
     });
-    const definitions = [createLooped({ mockVerdicts: ["pass"] }), digger, deeper];
+    const definitions = [createLooped({ mockVerdicts: ["pass"] }), digger, write, createWorker("format")];
     const at = createWorkflowScene({ definitions });
     expect(tellStory(at, await at.run("loop")).at(-1)).toBe("asks verification-missing");
   });

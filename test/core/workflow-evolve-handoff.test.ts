@@ -150,6 +150,13 @@ describe("a node that hands work over", () => {
     expect(run.nodes.get("a")?.completedChildren).toBe(2);
   });
 
+  it("names the runs that it started, each once, also after the node is started again", () => {
+    const again = [COMPLETED, BEGAN, dispatch("child-1"), dispatch("child-2")];
+    const run = play(apply(startIdle(), [...RUNNING, ...again]), [20, start("a")]);
+    expect(run.nodes.get("a")?.childRunIds).toEqual(["child-1", "child-2"]);
+    expect(run.nodes.get("b")).not.toHaveProperty("childRunIds");
+  });
+
   it("is told that its child gave up", () => {
     expect(handoffOf(apply(startIdle(), [...RUNNING, GAVE_UP]))).toStrictEqual({ ...RUNS, gaveUp: true });
   });

@@ -73,6 +73,7 @@ describe("a node that starts", () => {
       earlierAnswers: [{ ...ANSWER, eventId: createEventId(RUN, 4), asked: { data: {} } }],
       earlierExecutions: [FIRST],
       interrupts: 1,
+      childRunIds: ["child-1"],
       completedChildren: 1,
       loopbacks: 1,
     });
@@ -163,6 +164,7 @@ describe("a node that is skipped", () => {
         { status: "completed", outputs: {}, startedSequence: 12, enteredSequence: 10, endedSequence: 13 },
       ],
       interrupts: 1,
+      childRunIds: ["child-1"],
       completedChildren: 1,
       loopbacks: 1,
     });

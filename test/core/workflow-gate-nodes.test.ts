@@ -138,6 +138,20 @@ describe("the question of an approval", () => {
   ])("offers each action once that it knows, of %j", (actions, offered) => {
     expect(ask(approvalGate, { config: { actions } }).data["actions"]).toStrictEqual(offered);
   });
+
+  it.each<[actions: unknown, offered: readonly string[]]>([
+    [
+      ["edit-accept", "refine", "reject", "accept"],
+      ["reject", "accept"],
+    ],
+    [
+      ["refine", "edit-accept"],
+      ["accept", "reject"],
+    ],
+  ])("offers no answer that would not count where several must approve, of %j", (actions, offered) => {
+    const config = { actions, requiredApprovals: 2 };
+    expect(ask(approvalGate, { config }).data["actions"]).toStrictEqual(offered);
+  });
 });
 
 describe("the answer to an approval", () => {

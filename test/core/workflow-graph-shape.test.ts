@@ -200,12 +200,18 @@ describe("a supervisor and its dispatch", () => {
     ["is not that of another supervisor", "t>d", ["@e-s", "@s-e", "t>d"]],
     ["is the first, where no edge says more", "", ["@d-s", "@s-d"]],
     ["is none where all are of other supervisors", "t>d t>e", ["t>d", "t>e"]],
+    [
+      "is the one to which it leads over other nodes",
+      "s>a a>e t>b b>d",
+      ["@e-s", "@s-e", "a>e", "b>d", "s>a", "t>b"],
+    ],
   ])("are two of several: the dispatch of the first supervisor %s", (_title, edges, expected) => {
     const several = [
       createNode("s", "core.orchestrator.supervisor"),
       createNode("t", "core.orchestrator.supervisor"),
       createNode("d", "core.dispatch"),
       createNode("e", "core.dispatch"),
+      ...createNodes("a b"),
     ];
     const drawn = edges === "" ? [] : edges.split(" ").map((arrow) => createEdge(arrow));
     expect(listEdges(compileSmall({ nodes: several, edges: drawn })).toSorted()).toEqual(expected);

@@ -182,13 +182,13 @@ describe("an approval that needs several", () => {
     expect(await scene.status(runId)).toBe("completed");
   });
 
-  test("is not refined, because a vote has no feedback, and says so", async () => {
-    const scene = openQuorum({ requiredApprovals: 2, actions: ["accept", "reject", "refine"] });
+  test.each(["refine", "edit-accept"])("offers no %s, and says what counts", async (action) => {
+    const scene = openQuorum({ requiredApprovals: 2, actions: ["accept", "reject", action] });
     const runId = await scene.run("w");
-    const refused = await vote(scene, runId, "a", "refine");
-    expect(refused).toMatchObject({
+    expect(scene.payloads(runId, "interrupt.requested")[0]?.data["actions"]).toEqual(["accept", "reject"]);
+    expect(await vote(scene, runId, "a", action)).toMatchObject({
       code: "validation_error",
-      message: expect.stringContaining("refine does not count where several must approve") as string,
+      message: expect.stringContaining("exactly one of accept, reject") as string,
     });
     expect(scene.types(runId)).not.toContain("approval.received");
     await vote(scene, runId, "b");

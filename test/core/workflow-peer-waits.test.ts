@@ -3,6 +3,7 @@
  * that nobody waits for, which is left alone.
  */
 import { describe, expect, test } from "vitest";
+import type { PeerRunRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import { countEvents, expectReplayOf, forkIn } from "../support/forks.ts";
 import { createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
 import { ALICE, createWorkflowScene } from "../support/workflow-scene.ts";
@@ -111,6 +112,25 @@ describe("a child on a peer that is waited for in vain", () => {
     expect(await scene.status(fork)).toBe("failed");
     expect(requests.filter((each) => each.startsWith("cancel"))).toHaveLength(1);
   });
+});
+
+test("a run that is cancelled while its child is created on a peer tells that it is over, and does not stop that", async () => {
+  const requests: PeerRunRequest[] = [];
+  const call = { workflowId: "there", peerUrl: "https://peer.test" };
+  const scene = createWorkflowScene({
+    definitions: [createWorkflow("far", { nodes: [createNode("call", "core.subWorkflow", call)] })],
+    peers: {
+      createRun: (_, request) => {
+        requests.push(request);
+        return new Promise(() => undefined);
+      },
+    },
+  });
+  const runId = await scene.run("far");
+  expect(requests).toMatchObject([{ runSignal: { aborted: false }, signal: { aborted: false } }]);
+  await scene.host.cancel(ALICE, runId, {});
+  await scene.settle();
+  expect(requests).toMatchObject([{ runSignal: { aborted: true }, signal: { aborted: false } }]);
 });
 
 describe("a child on a peer that nobody waits for", () => {

@@ -142,6 +142,12 @@ describe("every supervised workflow", () => {
             nodeId === "s" && (payload as { readonly action?: string }).action === "accept",
         );
         expect(low).toHaveLength(accepted.length);
+        // A decision that people do not agree to is none.
+        const doubted = filterOfType("core.workflowChain.confidence-escalated");
+        const turns = filterOfType("node.started").filter(({ nodeId }) => nodeId === "s");
+        expect(filterOfType("runOrchestrator.decided")).toHaveLength(
+          turns.length - (doubted.length - accepted.length),
+        );
       }),
       RUNS,
     );

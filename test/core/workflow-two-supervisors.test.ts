@@ -100,6 +100,26 @@ describe("two supervisors", () => {
     const runId = await scene.run("crossed");
     expect(listBegun(scene, runId).toSorted()).toEqual(["first:w1", "second:w2"]);
   });
+
+  test("keep the dispatches to which their edges lead over other nodes", async () => {
+    const scene = createWorkflowScene({
+      definitions: [
+        createWorkflow("apart", {
+          nodes: [
+            createSupervisor("one", sendNextWorker("w1")),
+            createSupervisor("two", sendNextWorker("w2")),
+            ...["x", "y"].map((id) => createNode(id)),
+            ...["second", "first"].map((id) => createNode(id, "core.dispatch")),
+          ],
+          edges: [...chain("one>x>first"), ...chain("two>y>second")],
+        }),
+        createWorker("w1"),
+        createWorker("w2"),
+      ],
+    });
+    const runId = await scene.run("apart");
+    expect(listBegun(scene, runId).toSorted()).toEqual(["first:w1", "second:w2"]);
+  });
 });
 
 describe("a dispatch to which no supervisor leads", () => {

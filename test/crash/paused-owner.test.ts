@@ -12,8 +12,10 @@ import { createEdge, createNode, createWorkflow } from "../support/workflow-defi
 import { checkLog } from "../support/workflow-plays.ts";
 
 const LEASE_MS = 2_000;
-/** From the last sign of an owner until its run goes on elsewhere. */
+/** From the last sign of an owner until its run goes on elsewhere, where the machine is not busy. */
 const TAKEOVER_MS_MAX = 1.5 * LEASE_MS;
+/** However busy it is. */
+const SLOW_TAKEOVER_MS_MAX = 3 * LEASE_MS;
 const ROUNDS = 3;
 const TIMEOUT_MS = 180_000;
 
@@ -152,6 +154,7 @@ describe.each([
       for (let round = 0; round < ROUNDS; round += 1)
         times.push(round % 2 === 0 ? await takeOver(place, one, other) : await takeOver(place, other, one));
       expect(Math.min(...times)).toBeLessThan(TAKEOVER_MS_MAX);
+      expect(Math.max(...times)).toBeLessThan(SLOW_TAKEOVER_MS_MAX);
       await Promise.all(running.map((serve) => serve.end("SIGKILL")));
     },
     TIMEOUT_MS,

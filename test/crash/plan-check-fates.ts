@@ -11,6 +11,7 @@ import {
   type FactOf,
   type OutcomeFact,
 } from "./plan-check.ts";
+import { findStepLimit } from "./plan-check-budget.ts";
 import type { HostRun } from "./plan-host.ts";
 
 const hashText = (text: string): string => hash("sha256", text);
@@ -216,7 +217,7 @@ function checkLast(evidence: Evidence, stepId: string): string[] {
     ({ payload }) => payload.stepId === stepId,
   ).length;
   const attempt = last.payload.attempt - revisions;
-  if (attempt > budget || isFinal(last) || hasStopped(evidence, stepId)) return [];
+  if (attempt > budget || isFinal(last) || hasStopped(evidence, last) || isBounded(evidence, last)) return [];
   return [`${stepId} was given up after attempt ${attempt} of ${budget + 1}`];
 }
 
@@ -226,11 +227,35 @@ function isFinal({ type, payload }: OutcomeFact): boolean {
   return type === "step.failed" && (payload.cancelled || FINAL.has(payload.error.code));
 }
 
-function hasStopped({ facts, created, admitted }: Evidence, stepId: string): boolean {
-  const { deadlineAtMs, budget } = created.plan ?? {};
-  const limits = [deadlineAtMs, budget, admitted.get(stepId)?.planned?.budget];
+/** The plan or the step was stopped before it could be tried again. */
+function hasStopped({ facts, created }: Evidence, last: OutcomeFact): boolean {
+  const { stepId } = last.payload;
   const hasFailedFast = created.failurePolicy.timeoutPolicy === "fail_fast" && hasFailed(facts);
-  return hasFailedFast || isStopAsked(facts, stepId) || limits.some((limit) => limit !== undefined);
+  const isSkipped = filterByType(facts, "step.skipped").some(({ payload }) => payload.stepId === stepId);
+  return (
+    hasFailedFast || isSkipped || isStopAsked(facts, stepId) || isStoppedByBudget(listBefore(facts, last))
+  );
+}
+
+/** People, or nobody, let the plan go on after its budget was used up. */
+function isStoppedByBudget(facts: readonly FactEvent[]): boolean {
+  const questions = filterByType(facts, "coordination.escalated")
+    .filter(({ payload }) => payload.cause === "budget" && payload.stepId === undefined)
+    .map(({ payload }) => payload.escalationId);
+  return filterByType(facts, "escalation.closed").some(
+    ({ payload }) => questions.includes(payload.escalationId) && payload.resolution !== "continued",
+  );
+}
+
+/** The next attempt, which may be as late as its wait is long, would be behind a deadline or over the budget of the step. */
+function isBounded(evidence: Evidence, last: Exclude<OutcomeFact, FactOf<"step.completed">>): boolean {
+  const { admitted, created, hasGoneBack = false } = evidence;
+  const { stepId, attempt } = last.payload;
+  const backoffMs = admitted.get(stepId)?.planned?.backoffMs ?? 0;
+  const latestMs = hasGoneBack ? Infinity : timeOf(last) + backoffMs * 2 ** (attempt - 1);
+  const deadlineAtMs = created.plan?.deadlineAtMs;
+  const isOutOfTime = deadlineAtMs !== undefined && latestMs >= deadlineAtMs;
+  return isOutOfTime || findStepLimit(evidence, last, latestMs) !== undefined;
 }
 
 function isReached({ payload }: FactOf<"coordination.terminal">): boolean {

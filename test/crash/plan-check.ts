@@ -5,7 +5,8 @@ import { checkBudget } from "./plan-check-budget.ts";
 import { checkGates } from "./plan-check-gates.ts";
 import { checkHost } from "./plan-check-host.ts";
 import { checkFates } from "./plan-check-fates.ts";
-import type { PlayedPlan } from "./plan-play.ts";
+import type { Answered, PlayedPlan } from "./plan-play.ts";
+import type { ScheduledRequest } from "./plan-schedule.ts";
 
 export type FactOf<T extends FactEvent["type"]> = Extract<FactEvent, { type: T }>;
 
@@ -162,17 +163,42 @@ function checkLate({ facts }: Evidence): string[] {
   return new Set(late).size < late.length ? [`D3: a late outcome was recorded twice: ${late.join(" ")}`] : [];
 }
 
-/** Answers to the host are true. */
+/** Answers to the host are true: the fact behind an accepted request was appended before the answer, and after the request. */
 function checkAnswers({ answers, facts }: Evidence): string[] {
-  return answers.flatMap(({ request, answer }) => {
-    const { subject, stepId } = request;
+  return answers.flatMap((answered) => {
+    const { request, answer } = answered;
     if (answer === undefined) return [];
-    if (subject === "submit again") return answer === "replay" ? [] : [`the same plan again was ${answer}`];
-    if (subject === "submit another") return answer === "refused" ? [] : [`another plan was ${answer}`];
-    if (subject !== "cancel" || answer === "refused") return [];
-    const isThere = filterByType(facts, "coordination.cancel_requested").some(
-      ({ payload }) => payload.stepId === stepId,
-    );
-    return isThere ? [] : [`cancelling was ${answer} and is not on disk`];
+    if (request.subject === "submit again")
+      return answer === "replay" ? [] : [`the same plan again was ${answer}`];
+    if (request.subject === "submit another")
+      return answer === "refused" ? [] : [`another plan was ${answer}`];
+    return checkAnswer(facts, answered);
   });
+}
+
+function checkAnswer(facts: readonly FactEvent[], answered: Answered): string[] {
+  const { request, answer, askedFrom, answeredBy } = answered;
+  const { subject } = request;
+  const isReplay = answer === "replay" && subject === "cancel";
+  if (answer !== "accepted" && !isReplay) return [];
+  const from = isReplay ? 0 : askedFrom;
+  const isThere = facts.some(
+    (fact) => fact.sequence >= from && fact.sequence < answeredBy && isRequestedFact(fact, request),
+  );
+  return isThere ? [] : [`${subject} was ${answer} and is not on disk`];
+}
+
+function isRequestedFact(fact: FactEvent, { subject, stepId }: ScheduledRequest): boolean {
+  switch (fact.type) {
+    case "coordination.cancel_requested":
+      return subject === "cancel" && fact.payload.stepId === stepId;
+    case "step.retry_granted":
+      return subject === "retry" && (stepId === undefined || fact.payload.stepId === stepId);
+    case "escalation.closed":
+      return subject === "retry" && stepId === undefined && fact.payload.resolution === "continued";
+    case "escalation.answered":
+      return fact.payload.answer === subject && fact.payload.refused === undefined;
+    default:
+      return false;
+  }
 }

@@ -34,6 +34,9 @@ export interface Answered {
   readonly request: ScheduledRequest;
   /** `undefined`: nobody lived to answer. */
   readonly answer?: string;
+  /** The events that were there when it was asked for, and when it was answered. */
+  readonly askedFrom: number;
+  readonly answeredBy: number;
 }
 
 export interface PlayedPlan {
@@ -199,6 +202,7 @@ async function ask(stage: Stage, question: ScheduledRequest): Promise<Answered> 
     ...(stepId && { stepId: stepId as never }),
   };
   const other = planOf([stepOf("other")]);
+  const askedFrom = countEvents(stage);
   const statement = await callWhileAlive<{ readonly kind: string }>(stage, ({ coordinator }) => {
     if (subject === "cancel") return coordinator.cancel(request);
     if (subject === "retry") return coordinator.retry(request);
@@ -207,8 +211,13 @@ async function ask(stage: Stage, question: ScheduledRequest): Promise<Answered> 
     const plan = subject === "submit again" ? stage.schedule.plan : other;
     return coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
   });
+  const answeredBy = countEvents(stage);
   await reviveStage(stage);
-  return { request: question, ...(statement && { answer: statement.kind }) };
+  return { request: question, askedFrom, answeredBy, ...(statement && { answer: statement.kind }) };
+}
+
+function countEvents({ ledger: { runs } }: Stage): number {
+  return runs.get(ID)?.events.length ?? 0;
 }
 
 /** To the question that was asked first. */

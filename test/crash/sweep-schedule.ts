@@ -29,6 +29,8 @@ export interface SpawnStory {
 /** The outcome of one story, as far as anybody outside the ledger was told. */
 export interface Told {
   readonly story: SpawnStory;
+  /** The source of the spawn was there, so that it was asked for. */
+  isAsked?: true;
   admitted?: CoordinationEnvelope;
   child?: SessionKey;
   confirmed?: CoordinationEnvelope;
@@ -132,6 +134,7 @@ async function tell(
   const { task, trace, parent, call } = each.story;
   const source = parent === undefined ? OWNER : tellings[parent]?.child;
   if (!source) return;
+  each.isAsked = true;
   const request = spawnOf({ task, trace, call, source });
   const admission = await ask(({ coordinator }) => coordinator.admitSpawn(request));
   // Strict: what could not be recorded is not spawned, and a dead gateway spawns nothing.

@@ -52,6 +52,15 @@ function checkAdmission(
   if (refusalNoted) expect(outcome, JSON.stringify(story)).toBe("failed");
 }
 
+/** A gateway that nothing happens to admits every spawn whose source is there, and knows every child that the host made. */
+function checkEachAdmitted(seed: number, { tellings }: Played): void {
+  for (const { story, isAsked, admitted, child, confirmed } of tellings) {
+    const where = `seed ${seed}: ${JSON.stringify(story)}`;
+    expect(admitted !== undefined, where).toBe(isAsked === true);
+    expect(confirmed !== undefined, where).toBe(child !== undefined);
+  }
+}
+
 /** A child that the host made has one step, which ended as the host knows that the child did. */
 function checkChild(
   { story, child, confirmed }: Told,
@@ -115,7 +124,11 @@ const STRIDE = 11;
 
 describe("a gateway", () => {
   it("that nothing happens to tells the truth about every spawn", async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + 60; seed += 1) await check(await playSweep(seed));
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + 60; seed += 1) {
+      const played = await playSweep(seed);
+      await check(played);
+      checkEachAdmitted(seed, played);
+    }
   });
 
   it(`that fails at any call of a port keeps every promise (${SCHEDULES} schedules)`, async () => {
@@ -140,7 +153,9 @@ describe("a gateway", () => {
   });
 
   it("that fails at each call of one schedule in turn keeps every promise", async () => {
-    const { calls } = await playSweep(7);
+    const undisturbed = await playSweep(7);
+    checkEachAdmitted(7, undisturbed);
+    const { calls } = undisturbed;
     const early = Math.min(calls, 60);
     for (let atCall = 1; atCall <= early; atCall += 1)
       for (const kind of FAULTS) await check(await playSweep(7, { kind, atCall }));

@@ -62,6 +62,34 @@ async function spawnInSessions(round: number): Promise<void> {
   await stage.until(nameSession(round, SESSIONS - 1), () => true);
 }
 
+/** Every session whose model spawns. The first one has children before any kill. */
+const SOURCES = [SESSION, ...SPAWNING_SESSIONS];
+
+/** Lists the children of these sessions, as the host recorded them. It lists a session's own turns, too. */
+async function listHostChildren(): Promise<string[]> {
+  const { stdout } = await stage.gateway.openclaw(["tasks", "list", "--json"]);
+  const { tasks } = JSON.parse(stdout) as {
+    tasks: { requesterSessionKey?: string; childSessionKey?: string }[];
+  };
+  return tasks.flatMap(({ requesterSessionKey = "", childSessionKey }) =>
+    childSessionKey?.includes(":subagent:") && SOURCES.includes(requesterSessionKey) ? [childSessionKey] : [],
+  );
+}
+
+/** Lists the steps that each child works on, over all coordinations of these sessions. */
+async function listStepsByChild(): Promise<Map<string, Set<string>>> {
+  const steps = new Map<string, Set<string>>();
+  for (const session of SOURCES)
+    for (const state of await stage.of(session))
+      for (const { type, runId, payload } of await stage.events(state))
+        if (type === "step.acknowledged")
+          steps.set(
+            payload.childSessionKey,
+            (steps.get(payload.childSessionKey) ?? new Set<string>()).add(`${runId}/${payload.stepId}`),
+          );
+  return steps;
+}
+
 describe("kill -9 of the gateway", () => {
   let shown: WatchedPage;
   let before: Known | undefined;
@@ -118,6 +146,13 @@ describe("kill -9 of the gateway", () => {
       );
       expect(new Set(children).size).toBe(children.length);
     }
+    const steps = await listStepsByChild();
+    const hostChildren = await listHostChildren();
+    expect(hostChildren).not.toHaveLength(0);
+    // The host makes a child for nothing that is not recorded before, and no two steps share one.
+    expect(hostChildren.map((child) => [child, steps.get(child)?.size])).toEqual(
+      hostChildren.map((child) => [child, 1]),
+    );
     expect((await stage.verify()).problems).toEqual([]);
   });
 });

@@ -97,28 +97,29 @@ function listTellings(coordinationId: string): RecordedRequest[] {
 }
 
 describe("a plan of five steps in the gateway", () => {
+  const diamond = planOf("diamond", [
+    step("facts", renderScript(report({ n: 7 }), { say: "reported" })),
+    step("short", `FLAKY ${renderScript({ say: '{"title":"short"}' })}`, {
+      dependsOn: ["facts"],
+      input: { n: "{{steps.facts.outputs.n}}" },
+      retry: { budget: 1, backoffMs: 200 },
+    }),
+    step("long", renderScript({ say: "never", delayMs: 120_000 }), {
+      dependsOn: ["facts"],
+      timeoutMs: 6_000,
+    }),
+    step("check", renderScript({ say: '{"verdict":"fine"}' }), {
+      dependsOn: ["short", "long"],
+      fanIn: "any",
+      input: { title: "{{steps.short.outputs.title}}", long: "{{steps.long.outputs.title}}" },
+    }),
+    step("aside", renderScript({ say: "never", delayMs: 120_000 }), { dependsOn: ["facts"] }),
+  ]);
   let state: Known;
 
   beforeAll(async () => {
     await stage.gateway.call("coordination.plan.run", {
-      plan: planOf("diamond", [
-        step("facts", renderScript(report({ n: 7 }), { say: "reported" })),
-        step("short", `FLAKY ${renderScript({ say: '{"title":"short"}' })}`, {
-          dependsOn: ["facts"],
-          input: { n: "{{steps.facts.outputs.n}}" },
-          retry: { budget: 1, backoffMs: 200 },
-        }),
-        step("long", renderScript({ say: "never", delayMs: 120_000 }), {
-          dependsOn: ["facts"],
-          timeoutMs: 6_000,
-        }),
-        step("check", renderScript({ say: '{"verdict":"fine"}' }), {
-          dependsOn: ["short", "long"],
-          fanIn: "any",
-          input: { title: "{{steps.short.outputs.title}}", long: "{{steps.long.outputs.title}}" },
-        }),
-        step("aside", renderScript({ say: "never", delayMs: 120_000 }), { dependsOn: ["facts"] }),
-      ]),
+      plan: diamond,
     });
     await waitUntil("diamond", (running) => statusOf(running, "aside") === "running");
     await stage.gateway.call("coordination.cancel", { coordinationId: "diamond", stepId: "aside" });
@@ -163,10 +164,16 @@ describe("a plan of five steps in the gateway", () => {
   });
 
   it("is the same plan when it is submitted again", async () => {
-    const again = await stage.gateway
+    const again = await stage.gateway.call("coordination.plan.run", { plan: diamond });
+    expect(again).toMatchObject({ coordinationId: "diamond", replay: true });
+    expect(new Set(listTellings("diamond").map(({ turnIndex }) => turnIndex)).size).toBe(1);
+  });
+
+  it("gives its id to no other plan", async () => {
+    const other = await stage.gateway
       .call("coordination.plan.run", { plan: planOf("diamond", [step("other", "x")]) })
       .catch((error: unknown) => String(error));
-    expect(JSON.stringify(again)).toContain("choose another id");
+    expect(JSON.stringify(other)).toContain("choose another id");
   });
 });
 

@@ -2,9 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { plan, step } from "../core/plan-scene.ts";
+import { MCP_BOUNDS } from "../../src/plugins/mcp/mcp-bounds.ts";
 import { PLAN_RUN_EXAMPLE } from "../../src/plugins/mcp/plan-tool.ts";
 import { forge } from "../cli/forge.ts";
-import { openWatchedGateway, type WatchedGateway } from "../attacks/named/watched-scene.ts";
+import { askMcp, openWatchedGateway, type WatchedGateway } from "../attacks/named/watched-scene.ts";
 
 let gateway: WatchedGateway;
 let coordinationId: string;
@@ -23,7 +24,7 @@ interface Called {
 /** Calls a tool, and does `once` when the gateway has been asked for the first time. */
 async function callTool(name: string, args: object, once?: () => Promise<unknown>): Promise<Called> {
   let isAsked = false;
-  const [answer = ""] = await gateway.askMcp(
+  const [answer] = await gateway.askMcp(
     [{ method: "tools/call", params: { name, arguments: args } }],
     async () => {
       const isFirst = !isAsked;
@@ -31,6 +32,17 @@ async function callTool(name: string, args: object, once?: () => Promise<unknown
       if (isFirst) await once?.();
     },
   );
+  return readCalled(answer);
+}
+
+/** Calls `questions` where a function answers in the gateway's place. */
+async function askForQuestions(askGateway: Parameters<typeof askMcp>[2], args: object): Promise<Called> {
+  const params = { name: "questions", arguments: args };
+  const [answer] = await askMcp(gateway.plugin.ledgerPath, [{ method: "tools/call", params }], askGateway);
+  return readCalled(answer);
+}
+
+function readCalled(answer = ""): Called {
   const { result } = JSON.parse(answer) as {
     readonly result: {
       readonly content: readonly { readonly text: string }[];
@@ -117,6 +129,30 @@ describe("the questions of coordinations", () => {
     const all = await callTool("questions", { limit: 3 });
     expect(all.data["ofCoordinations"]).toHaveLength(3);
     expect(all.text).not.toContain("more");
+  });
+
+  it("are not said to be none where the gateway cannot be asked", async () => {
+    const { text, data, isError } = await callTool("questions", {}, () =>
+      Promise.reject(new CoordinationError("GATEWAY_UNREACHABLE", "the gateway is stopped")),
+    );
+    expect(text).toMatch(
+      /^What coordinations ask cannot be told: the gateway is stopped \(GATEWAY_UNREACHABLE\)\. \S/u,
+    );
+    expect(isError).toBe(false);
+    expect(data).toMatchObject({ questions: [], gateway: expect.stringContaining("is stopped") as string });
+  });
+
+  const ELSEWHERE =
+    "Coordinations ask more than can be listed here: the operator's page and `openclaw coordination questions` list them.";
+
+  it.each([
+    ["by a larger `limit`, where this is the largest", {}, MCP_BOUNDS.runsMax + 1, MCP_BOUNDS.runsMax],
+    ["at all, where agents ask their parents as much as the gateway lists", { askedOf: "agent:a:b" }, 500, 0],
+  ])("are not said to be listed %s", async (_, question, count, shown) => {
+    const askGateway = () => Promise.resolve({ questions: Array.from({ length: count }, () => question) });
+    const called = await askForQuestions(askGateway, { limit: MCP_BOUNDS.runsMax });
+    expect(called.text.split("\n")[0]).toBe(`${shown} questions for people. ${ELSEWHERE}`);
+    expect(called.data).toMatchObject({ isMoreOfCoordinations: true });
   });
 
   it("are not said to be none where a log cannot be read", async () => {

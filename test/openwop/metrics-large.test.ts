@@ -10,6 +10,7 @@ import {
   openTestLedger,
   TEST_EPOCH_MS,
 } from "../support/temp-ledger.ts";
+import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import type { TempFolder } from "../support/temp-ledger.ts";
 import { openMetrics } from "./metrics-scene.ts";
 
@@ -24,6 +25,7 @@ const TURN_MS_MAX = 100;
 const TRIES = 3;
 const SCRAPES = 30;
 const ROUNDS = 5;
+const LATER_SPAWNS = 10;
 
 let folder: TempFolder;
 let path: string;
@@ -48,18 +50,28 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
+/** Returns the sum over all series of a metric. */
+function sumOf(counted: Readonly<Record<string, number>>, name: string): number {
+  return Object.entries(counted).reduce(
+    (sum, [series, count]) => (series.startsWith(`${name}{`) || series === name ? sum + count : sum),
+    0,
+  );
+}
+
 describe(`a ledger of ${EVENTS} events`, () => {
   it("is scraped in 20 ms, with what was appended since the scrape before", async () => {
     const store = await openTestLedger(path, { clock: createManualClock() });
     await using scene = await openMetrics(path, { sinceMs: TEST_EPOCH_MS + 1 });
-    await scene.count();
+    const attemptsBefore = sumOf(await scene.count(), "coordination_attempts_total");
     const tookMs: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      const spawns = Array.from({ length: 10 }, (_, index) => spawnOf(`later-${round}-${index}`));
+      const spawns = Array.from({ length: LATER_SPAWNS }, (_, index) => spawnOf(`later-${round}-${index}`));
       await store.append(lastAuthor.append(...spawns));
       const beganAtMs = performance.now();
-      await scene.metrics.scrape();
+      const text = await scene.metrics.scrape();
       tookMs.push(performance.now() - beganAtMs);
+      const attempts = sumOf(readCounted(parsePrometheusText(text)), "coordination_attempts_total");
+      expect(attempts - attemptsBefore).toBe((round + 1) * LATER_SPAWNS);
     }
     await store.close();
     expect(Math.min(...tookMs)).toBeLessThan(SCRAPE_MS_MAX);
@@ -75,6 +87,7 @@ describe(`a ledger of ${EVENTS} events`, () => {
         for (let scraped = 0; scraped < SCRAPES; scraped += 1) await scene.metrics.scrape();
       });
       longestMs = Math.min(longestMs, turns.longestMs);
+      expect(sumOf(await scene.count(), "coordination_opened_total")).toBe(Math.ceil(RUNS / BATCH) * BATCH);
     }
     expect(longestMs).toBeLessThan(TURN_MS_MAX);
   });

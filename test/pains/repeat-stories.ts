@@ -81,6 +81,7 @@ export async function tellLostAnswer({ plain, coordinated }: Pair): Promise<void
   expect(resultsOf(coordinated, "answer")[0]).toContain("error");
   const state = await waitForEnd(coordinated, "answer");
   expect(stepNamed(state, "lost-answer").phase).toMatchObject({ status: "completed" });
+  expect(countWorkers(coordinated, "answer-child")).toBe(1);
 
   const plan = planOf("LOSE-THE-ANSWER", [stepOf("answer-step", [])]);
   const submit = call({ name: "coordination_plan", args: { plan } });

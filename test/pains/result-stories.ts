@@ -23,6 +23,7 @@ import {
 import type { Pair } from "./pair.ts";
 import {
   listRequestsOf,
+  passTime,
   planOf,
   runPlan,
   stepOf,
@@ -131,8 +132,11 @@ export async function tellHalfResult({ plain, coordinated }: Pair): Promise<void
     ({ escalations }) => escalations.size > 0,
     WAIT_MS_MAX,
   );
+  await waitUntilAnnounced(coordinated, "half");
   expect(isTold(coordinated)()).toBe(false);
   const questionId = `${heldState.coordinationId}:${heldState.escalations.first()?.escalationId}`;
   await coordinated.gateway.call("coordination.answer", { questionId, answer: "deny" });
   await coordinated.until(ownerOf("half"), hasEnded, WAIT_MS_MAX);
+  await passTime(coordinated, "half-later");
+  expect(isTold(coordinated)()).toBe(false);
 }

@@ -21,7 +21,8 @@ function createChannels(
 ) {
   const { logger } = logLines();
   const hooks = createHookHost({ clock, logger });
-  return channelsOf({ escalations, hooks, logger, clock, takeAnswer, ofHost: { host, chat } });
+  const readVariable = () => undefined;
+  return channelsOf({ escalations, hooks, logger, clock, readVariable, takeAnswer, ofHost: { host, chat } });
 }
 
 describe("the ways to people by their names", () => {

@@ -3,11 +3,13 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { isChildKey } from "../../src/plugins/openclaw/host/session-agent.ts";
 import { createChatGuard, type ChatGuard } from "../../src/plugins/openclaw/withholding/chat-guard.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { ChildWords } from "../../src/agents/coordination/runtime/results/child-words.ts";
 import { listEvents, waitUntilQuiet } from "../core/gates-world.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { createHostWithoutState } from "./fake-host.ts";
 import { call, createText, forgetAll, onStage, type OnStage, type Part } from "./gates-scene.ts";
 
 beforeEach(forgetAll);
@@ -49,8 +51,9 @@ async function createScene(): Promise<Scene> {
         })),
       ),
   };
+  const { api } = createHostWithoutState();
   const guard = createChatGuard({
-    quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
+    quietly: createRunQuietly(api, (work) => work(runtime as unknown as SharedRuntime)),
     isChild: isChildKey,
   });
   return { ...stage, guard, transcripts, childWords, warnings };

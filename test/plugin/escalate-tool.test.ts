@@ -9,6 +9,8 @@ import {
   ESCALATE_WAIT_MS,
   ESCALATE_WAIT_MS_MAX,
 } from "../../src/plugins/openclaw/host/asking-declarations.ts";
+import { waitUntilQuiet, spawnChild } from "../core/gates-world.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
 import { SESSION, START, createStubPlans, type StubPlans } from "./stub-plans.ts";
 
 const QUESTION_ID = "co-1:escalation-1";
@@ -70,21 +72,18 @@ describe("coordination_escalate", () => {
       answerMs: 5_000,
       waitMs: 0,
     });
-    expect(stub.askedCalls).toEqual([
-      {
-        subject: "ask",
-        args: [
-          {
-            askedBy: SESSION,
-            agentId: "research",
-            kind: "clarification",
-            question: "Which?",
-            options: ["a", "b"],
-            otherwise: "a",
-            answerMs: 5_000,
-          },
-        ],
-      },
+    expect(stub.askedCalls.filter(({ subject }) => subject === "ask").map(({ args }) => args)).toEqual([
+      [
+        {
+          askedBy: SESSION,
+          agentId: "research",
+          kind: "clarification",
+          question: "Which?",
+          options: ["a", "b"],
+          otherwise: "a",
+          answerMs: 5_000,
+        },
+      ],
     ]);
   });
 
@@ -104,7 +103,32 @@ describe("coordination_escalate", () => {
       answerBy: "2026-01-02T03:04:05.000Z",
       note: expect.stringContaining("Do not take this for an approval") as string,
     });
-    expect(stub.waits()).toEqual([]);
+    expect(stub.waits()).toEqual([0]);
+  });
+
+  it("without a wait tells the answer that people gave before the agent asked again", async () => {
+    const world = createWorld();
+    const coordinator = world.start();
+    await coordinator.start();
+    const { session } = await spawnChild(world, coordinator);
+    const tools = createPlanTools(createStubPlans(coordinator).use, () => true);
+    const askAtOnce = () =>
+      tools("coordination_escalate", { sessionKey: session }, { question: "Which?", waitMs: 0 });
+    expect(await askAtOnce()).toMatchObject({ status: "open", questionId: QUESTION_ID });
+    await coordinator.answer({
+      questionId: QUESTION_ID,
+      answer: "answer",
+      text: "the second",
+      by: { kind: "person", id: "ada" },
+      through: "chat",
+    });
+    await waitUntilQuiet(world);
+    expect(await askAtOnce()).toEqual({
+      status: "answered",
+      questionId: QUESTION_ID,
+      note: 'A person answered: "the second"',
+    });
+    await coordinator.stop();
   });
 
   it.each([

@@ -9,6 +9,14 @@ export interface FakeHost {
   readonly entries: Map<string, Record<string, unknown>>;
 }
 
+/** A host that keeps nothing on disk: it cannot name its state folder. */
+export function createHostWithoutState(): FakeHost {
+  const failNaming = (): never => {
+    throw new Error("there is no state folder");
+  };
+  return createFakeHost({ stateDir: failNaming });
+}
+
 export function createFakeHost(options: {
   readonly stateDir: string | (() => string);
   readonly phase1?: Record<string, unknown>;

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { isOnlyPlaceholders, formatPlaceholder } from "../../src/agents/coordination/gates/placeholder.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
@@ -89,7 +89,10 @@ describe("a planned step whose reply is only what stands for its words", () => {
     await host.begins(session());
     host.runtime.coordinator = () => Promise.reject(new Error("the ledger is busy"));
     await endsWith(await showReply(host, session(), '{"n": 1}'));
-    expect(checkRequests.map(({ result }) => result.outputs)).toEqual([{ n: 1 }]);
+    // The failure is reported to the operator first, by code that is loaded for it.
+    await vi.waitFor(() => {
+      expect(checkRequests.map(({ result }) => result.outputs)).toEqual([{ n: 1 }]);
+    }, 10_000);
     await run.close();
   });
 

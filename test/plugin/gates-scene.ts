@@ -8,13 +8,14 @@ import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-
 import { createGateHandlers } from "../../src/plugins/openclaw/withholding/gate-handlers.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
+import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
 import { createSessionParents } from "../../src/plugins/openclaw/privileges/session-parents.ts";
-import { createFakeHost, type FakeHost } from "./fake-host.ts";
+import { createHostWithoutState, type FakeHost } from "./fake-host.ts";
 import { createGatesWith, spawnChild, type SpawnedChild } from "../core/gates-world.ts";
 
 export interface Part {
@@ -57,9 +58,9 @@ export interface GatedHost {
 export function createGatedHost(coordinator: Coordinator): GatedHost {
   let span: string | undefined;
   const runtime = { coordinator: () => Promise.resolve(coordinator), pendingSpawns: { size: 0 } };
-  const hostRecords = createFakeHost({ stateDir: "/none" });
+  const hostRecords = createHostWithoutState();
   const handlers = createGateHandlers({
-    quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
+    quietly: createRunQuietly(hostRecords.api, (work) => work(runtime as unknown as SharedRuntime)),
     spanOf: () => span,
     isChild: createSessionParents(hostRecords.api).isChild,
   });

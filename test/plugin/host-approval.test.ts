@@ -38,6 +38,15 @@ beforeEach(() => {
   askedCalls = [];
 });
 
+/** A decision as the host tells it: it names nobody. */
+const createDecision = (rest: object): object => ({
+  id: "approval-1",
+  createdAtMs: NOW_MS,
+  expiresAtMs: NOW_MS + 600_000,
+  terminalReason: "user",
+  ...rest,
+});
+
 const ACCEPTED = { id: "approval-1", status: "accepted" };
 
 async function notifyApproval(
@@ -85,6 +94,39 @@ describe("an approval of the host's", () => {
     ]);
   });
 
+  it.each([
+    ["no-break spaces", "\u00a0"],
+    ["narrow no-break spaces", "\u202f"],
+    ["ideographic spaces", "\u3000"],
+    ["fillers", "\u3164"],
+  ])(
+    "has plain spaces in place of %s, which the host would write out and find too long",
+    async (_what, space) => {
+      scriptApproval(ACCEPTED);
+      const text = `Remove${space}the${space}table?${space.repeat(600)}`;
+      await notifyApproval(noticeOf({ title: `A${space}question.`, text }));
+      const [{ params } = { params: {} as HostCall["params"] }] = askedCalls;
+      const { title, description } = params as { readonly title: string; readonly description: string };
+      expect(title).toBe("Coordination: A question.");
+      expect(description).toMatch(/^A question\. The agent wrote: "Remove the table\? /);
+      expect(description).not.toContain(space);
+      expect(description.length).toBeLessThanOrEqual(512);
+    },
+  );
+
+  it.each([
+    ["joiners", "\u200d"],
+    ["non-joiners", "\u200c"],
+  ])("has no %s, which the host would write out, too", async (_what, joiner) => {
+    scriptApproval(ACCEPTED);
+    const text = `Remove the ta${joiner}ble?${joiner.repeat(600)}`;
+    await notifyApproval(noticeOf({ title: `A ques${joiner}tion.`, text }));
+    expect(askedCalls[0]?.params).toMatchObject({
+      title: "Coordination: A question.",
+      description: `A question. The agent wrote: "Remove the table?" Answer here, or with /coordination approve ${QUESTION_ID}`,
+    });
+  });
+
   it("is asked for in the session that people talk to, also where a subagent of it owns the plan", async () => {
     scriptApproval(ACCEPTED);
     await notifyApproval(noticeOf({ ownerSession: "agent:main:subagent:1" }));
@@ -94,20 +136,13 @@ describe("an approval of the host's", () => {
   it.each([
     ["allow-once", "approve"],
     ["deny", "deny"],
-  ])("that people decide as %s answers the question as %s, in their name", async (decision, answer) => {
-    scriptApproval(ACCEPTED, { decision, resolvedBy: "ada" });
+  ])("that people decide as %s answers the question as %s", async (decision, answer) => {
+    scriptApproval(ACCEPTED, createDecision({ decision }));
     const { outcome, answers, lines } = await notifyApproval();
     expect(outcome).toEqual(DELIVERED);
-    const by = { kind: "person", id: "ada" };
+    const by = { kind: "person" };
     expect(answers).toEqual([{ questionId: QUESTION_ID, answer, by, through: "host" }]);
     expect(lines).toEqual([]);
-  });
-
-  it("of somebody without a name, or with an endless one, is answered all the same", async () => {
-    scriptApproval(ACCEPTED, { decision: "deny" });
-    expect((await notifyApproval()).answers).toMatchObject([{ by: { kind: "person" } }]);
-    scriptApproval(ACCEPTED, { decision: "deny", resolvedBy: "x".repeat(10_000) });
-    expect((await notifyApproval()).answers).toMatchObject([{ by: { id: "x".repeat(100) } }]);
   });
 
   it.each([
@@ -153,9 +188,12 @@ describe("an approval of the host's", () => {
   );
 
   it.each([
-    ["nobody decided", { decision: null }],
+    ["nobody decided", { id: "approval-1", decision: null }],
     ["it ended", {}],
-    ["more was allowed than was offered", { decision: "allow-always" }],
+    ["more was allowed than was offered", createDecision({ decision: "allow-always" })],
+    ["its time was over", createDecision({ decision: null, terminalReason: "timeout" })],
+    ["the host found nobody to ask", createDecision({ decision: "deny", terminalReason: "no-route" })],
+    ["the host lost its record", createDecision({ decision: "deny", terminalReason: "storage-corrupt" })],
   ])("answers nothing where %s", async (_, decision) => {
     scriptApproval(ACCEPTED, decision);
     expect(await notifyApproval()).toEqual({ outcome: DELIVERED, answers: [], lines: [] });
@@ -172,7 +210,7 @@ describe("an approval of the host's", () => {
   );
 
   it("that did not count is in the log with why, and changes nothing about the notice", async () => {
-    scriptApproval(ACCEPTED, { decision: "deny", resolvedBy: "ada" });
+    scriptApproval(ACCEPTED, createDecision({ decision: "deny" }));
     const refused = { kind: "refused", code: "QUESTION_CLOSED", reason: "it is closed already" } as const;
     const { outcome, lines } = await notifyApproval(noticeOf(), refused);
     expect(outcome).toEqual(DELIVERED);

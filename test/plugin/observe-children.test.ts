@@ -11,6 +11,7 @@ import {
 } from "../../src/plugins/openclaw/children/observe-handlers.ts";
 import { createRecent } from "../../src/plugins/openclaw/host/recent.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";
 import {
   replaceRuntime,
   type ChildNow,
@@ -20,6 +21,7 @@ import { createScriptedRunner } from "../support/scripted-runner.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
 import { listEvents } from "../core/gates-world.ts";
+import { createHostWithoutState } from "./fake-host.ts";
 
 const REQUESTED: ChildRequest = { model: "openai/large", folder: "/srv/work" };
 
@@ -52,7 +54,7 @@ async function setUp(onMismatch: Policy, requested: ChildRequest = REQUESTED): P
   } as unknown as SharedRuntime;
   await replaceRuntime(runtime);
   const handlers = createObserveHandlers({
-    quietly: (_, work) => work(runtime).catch(() => undefined),
+    quietly: createRunQuietly(createHostWithoutState().api, (work) => work(runtime)),
     isChild: isChildKey,
   });
   return { world, coordinator, handlers, session };

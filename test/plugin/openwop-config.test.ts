@@ -73,6 +73,11 @@ describe("the configuration of OpenWOP", () => {
   });
 });
 
+it("lets nobody in by a variable within other text that is not set", () => {
+  const config = parseOpenwop({ tokens: [{ token: "prefix-${NOT_SET_HERE}", tenant: "acme" }] });
+  expect(() => bearerTokensOf(config, () => undefined)).toThrow(/tenant acme is not set/);
+});
+
 it("tells two holders of one token apart for nobody", () => {
   const config = parseOpenwop({ tokens: [{ token: TOKEN }, { token: "${T}", tenant: "acme" }] });
   expect(() => bearerTokensOf(config, () => TOKEN)).toThrow(/two tokens are the same/);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { CoordinationError, isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type {
   PlanSubmission,
@@ -246,6 +246,8 @@ describe("every method", () => {
 });
 
 describe("with the flag", () => {
+  afterEach(() => void vi.useRealTimers());
+
   function listRegistrations(enabled: boolean): string[] {
     const found: string[] = [];
     const note = (subject: string) => (name: unknown, options?: { name?: string }) =>
@@ -266,8 +268,11 @@ describe("with the flag", () => {
     return found;
   }
 
-  it("off nothing but the command line is there (H1)", () => {
+  it("off nothing but the command line is there, and no timer (H1)", async () => {
+    vi.useFakeTimers();
     expect(listRegistrations(false)).toEqual(["cli"]);
+    await vi.dynamicImportSettled();
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it("on every tool and method is there", () => {

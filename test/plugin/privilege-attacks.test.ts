@@ -238,7 +238,7 @@ describe("what cannot be held does not begin", () => {
       /nothing would hold it/u,
     );
     expect(await spawn(OWNER, CHILD, { coordination: { tools: { allow: "read" } } })).toMatch(
-      /nothing would hold it/u,
+      /cannot be understood/u,
     );
     expect(await spawn(OWNER, CHILD, {})).toBeUndefined();
   });
@@ -252,7 +252,7 @@ describe("what cannot be held does not begin", () => {
       return (await spawns.beforeSpawn(event, contextOf(OWNER), Date.now() + 1_000))?.blockReason;
     };
     expect(await askFor({ coordination: { tools: { allow: ["read"] } } })).toMatch(/nothing would hold it/u);
-    expect(await askFor({ coordination: { tools: "read" } })).toMatch(/nothing would hold it/u);
+    expect(await askFor({ coordination: { tools: "read" } })).toMatch(/cannot be understood/u);
     expect(await askFor({ agentId: "coder" })).toMatch(/nothing would hold it/u);
     expect(await askFor({ agentId: "other" })).toBeUndefined();
   });

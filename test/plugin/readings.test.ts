@@ -151,6 +151,9 @@ describe("what the host's task rows say of a spawn", () => {
 describe("a hook's budget", () => {
   it("is kept when the work hangs, with an error that says so", async () => {
     const hanging = new Promise<never>(() => undefined);
-    await expect(runWithinBudget(hanging, 5)).rejects.toMatchObject({ code: "LEDGER_BUSY" });
+    await expect(runWithinBudget(hanging, 5)).rejects.toMatchObject({
+      code: "LEDGER_BUSY",
+      message: "the ledger did not answer in time",
+    });
   });
 });

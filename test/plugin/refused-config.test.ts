@@ -1,9 +1,10 @@
 /** Owns: what spawns and writes come to where the plugin refuses a configuration that the host's JSON schema takes. */
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import { withRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { findRuntime, withRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
@@ -14,6 +15,7 @@ const REFUSED_CONFIG = { gates: { agents: { writer: { checks: ["tests"] } } } };
 const folder = useStateFolder(() => {
   // The next test is a gateway that starts.
   Reflect.deleteProperty(globalThis, Symbol.for("openclaw-coordination.runtime"));
+  Reflect.deleteProperty(globalThis, Symbol.for("openclaw-coordination.narrowed-spawns"));
 });
 
 function createHandlers(phase1: Record<string, unknown>): { handlers: HookHandlers; host: FakeHost } {
@@ -180,7 +182,9 @@ describe("what a child may do where a configuration is refused", () => {
     const packed = await startRefused({ policies });
     expect(await spawnWith(packed.handlers, {})).toMatch(/nothing would hold it/u);
     const misspelt = await startRefused({ privileges: { agents: { coder: { tool: [] } } } });
-    expect(await spawnWith(misspelt.handlers, {})).toMatch(/nothing would hold it/u);
+    expect(await spawnWith(misspelt.handlers, {})).toMatch(
+      /: nobody can tell what its child may do, because the rules in `privileges` are not valid, and it could not be recorded, so nothing would hold it$/u,
+    );
   });
 
   it("lets a child that began since then work, and tells one that may be held what is wrong", async () => {
@@ -201,6 +205,151 @@ describe("what a child may do where a configuration is refused", () => {
     const { handlers, host } = await startRefused({});
     host.entries.set(CHILD, { spawnedBy: "agent:main:main", createdAt: Date.now() + 1 });
     expect(await callAsChild(handlers)).toMatch(/does not start/u);
+  });
+});
+
+describe("a child that began while a configuration is refused", () => {
+  const OLDER = "agent:main:subagent:older";
+  const OWNER = "agent:main:main";
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const beginChild = ({ entries }: FakeHost, child: string, spawnedBy?: string): void => {
+    entries.set(child, { ...(spawnedBy && { spawnedBy }), createdAt: Date.now() + 1 });
+  };
+
+  it("does not work where a session above it began before, however far above", async () => {
+    const { handlers, host } = await startRefused({});
+    host.entries.set(OLDER, { spawnedBy: OWNER, createdAt: Date.now() - 60_000 });
+    beginChild(host, CHILD, OLDER);
+    beginChild(host, "agent:main:subagent:below", CHILD);
+    expect(await callAsChild(handlers)).toMatch(/does not start/u);
+    expect(await callAsChild(handlers, "agent:main:subagent:below")).toMatch(/does not start/u);
+  });
+
+  it("works where all sessions above it that were spawned began since then, too", async () => {
+    const { handlers, host } = await startRefused({});
+    beginChild(host, CHILD, OWNER);
+    beginChild(host, "agent:main:subagent:below", CHILD);
+    expect(await callAsChild(handlers, "agent:main:subagent:below")).toBeUndefined();
+  });
+
+  it("does not work where nobody can tell who spawned it, or the way up has no end", async () => {
+    const { handlers, host } = await startRefused({});
+    beginChild(host, CHILD);
+    expect(await callAsChild(handlers)).toMatch(/does not start/u);
+    beginChild(host, "agent:main:subagent:one", "agent:main:subagent:two");
+    beginChild(host, "agent:main:subagent:two", "agent:main:subagent:one");
+    expect(await callAsChild(handlers, "agent:main:subagent:one")).toMatch(/does not start/u);
+  });
+
+  it("works on after another start that fails, and not after one that succeeds", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const first = await startRefused({});
+    beginChild(first.host, CHILD, OWNER);
+    vi.setSystemTime(Date.now() + 60_000);
+    const second = await startRefused({});
+    beginChild(second.host, "agent:main:subagent:later", OWNER);
+    second.host.entries.set(CHILD, first.host.entries.get(CHILD) ?? {});
+    expect(await callAsChild(second.handlers)).toBeUndefined();
+    const corrected = createHandlers({});
+    await corrected.handlers.start();
+    await corrected.handlers.stop();
+    vi.setSystemTime(Date.now() + 60_000);
+    const third = await startRefused({});
+    third.host.entries.set(CHILD, first.host.entries.get(CHILD) ?? {});
+    expect(await callAsChild(third.handlers)).toMatch(/does not start/u);
+  });
+
+  /** Spawns a child that is to be held, and loads a configuration that is refused before the hook behind the spawn. */
+  const reloadWithinSpawn = async () => {
+    const before = createHandlers({});
+    await before.handlers.start();
+    const coordination = { tools: { deny: ["read"] } };
+    expect(await spawnWith(before.handlers, { coordination })).toBeUndefined();
+    await before.handlers.stop();
+    const { handlers, host } = await startRefused({});
+    const event = { toolName: "sessions_spawn", toolCallId: "call-1", runId: "run-1", params: {} };
+    const endSpawn = (details: object) =>
+      handlers.afterSpawn({ ...event, result: { details } }, contextOf("main"));
+    return { handlers, host, endSpawn };
+  };
+
+  it("works where the spawn that is to be held and not recorded yet is that of another session", async () => {
+    const { handlers, host } = await reloadWithinSpawn();
+    beginChild(host, CHILD, "agent:other:main");
+    expect(await callAsChild(handlers)).toBeUndefined();
+  });
+
+  it("works once the host has told which child that spawn has; this one and what it spawns do not", async () => {
+    const { handlers, host, endSpawn } = await reloadWithinSpawn();
+    beginChild(host, CHILD, OWNER);
+    beginChild(host, "agent:main:subagent:below", CHILD);
+    beginChild(host, "agent:main:subagent:sibling", OWNER);
+    expect(await callAsChild(handlers, "agent:main:subagent:sibling")).toMatch(/does not start/u);
+    await endSpawn({ status: "accepted", childSessionKey: CHILD, runId: "run of the child" });
+    expect(await callAsChild(handlers, "agent:main:subagent:sibling")).toBeUndefined();
+    expect(await callAsChild(handlers)).toMatch(/does not start/u);
+    expect(await callAsChild(handlers, "agent:main:subagent:below")).toMatch(/does not start/u);
+  });
+
+  it("works once the host has refused that spawn", async () => {
+    const { handlers, host, endSpawn } = await reloadWithinSpawn();
+    beginChild(host, CHILD, OWNER);
+    await endSpawn({ status: "forbidden", error: "too many children" });
+    expect(await callAsChild(handlers)).toBeUndefined();
+  });
+});
+
+describe("a child that is to be held and whose spawn could not be recorded", () => {
+  const NARROWING = { coordination: { tools: { deny: ["read"] } } };
+  const SIBLING = "agent:main:subagent:sibling";
+
+  const endSpawn = async (handlers: HookHandlers): Promise<void> => {
+    const details = { status: "accepted", childSessionKey: CHILD, runId: "run of the child" };
+    const event = { toolName: "sessions_spawn", toolCallId: "call-1", runId: "run-1", params: {} };
+    await handlers.afterSpawn({ ...event, result: { details } }, contextOf("main"));
+  };
+
+  const expectHeld = async ({ handlers, host }: ReturnType<typeof createHandlers>): Promise<void> => {
+    for (const child of [CHILD, SIBLING]) host.entries.set(child, { spawnedBy: "agent:main:main" });
+    expect(await callAsChild(handlers, SIBLING)).toBeUndefined();
+    expect(await callAsChild(handlers)).toMatch(/what this session may do cannot be told now/u);
+  };
+
+  /** Loads the plugin again, with a configuration that is valid. */
+  const reload = async ({ handlers }: ReturnType<typeof createHandlers>) => {
+    await handlers.stop();
+    const next = createHandlers({});
+    await next.handlers.start();
+    return next;
+  };
+
+  it("does not work when the ledger answers again, nor after a reload, and other children of the same session do", async () => {
+    const started = createHandlers({});
+    const { handlers } = started;
+    await handlers.start();
+    const holder = globalThis as Record<symbol, unknown>;
+    const key = Symbol.for("openclaw-coordination.runtime");
+    const runtime = findRuntime() ?? expect.fail("there is no runtime");
+    expect(await spawnWith(handlers, NARROWING)).toBeUndefined();
+    const refuse = () => Promise.reject(new CoordinationError("LEDGER_BUSY", "another process writes"));
+    holder[key] = { ...runtime, coordinator: refuse };
+    await endSpawn(handlers);
+    holder[key] = runtime;
+    await expectHeld(started);
+    await expectHeld(await reload(started));
+  });
+
+  it("does not work either where a reload came between the two hooks of its spawn", async () => {
+    const started = createHandlers({});
+    await started.handlers.start();
+    expect(await spawnWith(started.handlers, NARROWING)).toBeUndefined();
+    const reloaded = await reload(started);
+    await endSpawn(reloaded.handlers);
+    await expectHeld(reloaded);
   });
 });
 

@@ -325,7 +325,8 @@ describe("coordination_status", () => {
       envelopeForChild: () => Promise.resolve(ENVELOPE),
       listQuestionsTo: (session, id) => {
         looked.push(id);
-        return Promise.resolve(session === SESSION && id === "co-1" ? [openQuestion] : []);
+        const questions = session === SESSION && id === "co-1" ? [openQuestion] : [];
+        return Promise.resolve({ questions, leftOut: 0 });
       },
       reads: { list: () => Promise.resolve(entries as never) },
     });

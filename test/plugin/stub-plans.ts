@@ -69,7 +69,8 @@ export function createStubPlans(
     },
     isCountedAnswer: (request) =>
       says.isCountedAnswer?.(request) ?? Promise.reject(new Error("isCountedAnswer was not expected")),
-    listQuestionsTo: (...args) => says.listQuestionsTo?.(...args) ?? Promise.resolve([]),
+    listQuestionsTo: (...args) =>
+      says.listQuestionsTo?.(...args) ?? Promise.resolve({ questions: [], leftOut: 0 }),
     answer: (request) => {
       askedCalls.push({ subject: "answer", args: [request] });
       return says.answer?.(request) ?? Promise.reject(new Error("answer was not expected"));

@@ -1,4 +1,5 @@
 /** Owns: holding the ledger against the independent model: what was asked, and what the hosts answered. */
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { FactOf } from "./journal.ts";
 import type { AnswerPromise, GrantPromise, PlanPromise, RequestPromise } from "./promises.ts";
 import type { World } from "./world.ts";
@@ -7,6 +8,7 @@ export function checkPromises(world: World): string[] {
   const { plans, requests, answers, grants } = world.promises;
   return [
     ...plans.flatMap((promise) => checkSubmission(world, promise)),
+    ...plans.flatMap((promise) => checkRefusedPlan(world, promise)),
     ...requests.flatMap((promise) => checkRequest(world, promise)),
     ...answers.flatMap((promise) => checkAnswer(world, promise)),
     ...checkAnswersTogether(answers),
@@ -31,6 +33,15 @@ function checkSubmission(world: World, promise: PlanPromise): string[] {
   return checkPlanIsThere(world, promise);
 }
 
+/** All plans of schedules are valid, so that only one whose id was submitted before may be refused where nothing is wrong. */
+function checkRefusedPlan({ promises }: World, promise: PlanPromise): string[] {
+  const { coordinationId, answer, isCalm } = promise;
+  const first = promises.plans.find((each) => each.coordinationId === coordinationId);
+  return answer?.kind === "refused" && isCalm && first === promise
+    ? [`D1: ${coordinationId} was refused`]
+    : [];
+}
+
 function checkPlanIsThere({ journal }: World, { coordinationId, plan }: PlanPromise): string[] {
   const steps = plan["steps"] as readonly { readonly stepId: string }[];
   const admitted = journal
@@ -40,38 +51,42 @@ function checkPlanIsThere({ journal }: World, { coordinationId, plan }: PlanProm
   return absent.map(({ stepId }) => `D1: ${coordinationId} was accepted and ${stepId} is not there`);
 }
 
-function checkRequest({ journal }: World, { kind, runId, stepId, answer }: RequestPromise): string[] {
-  if (answer?.kind !== "accepted") return [];
-  const events = journal.eventsOf(runId);
-  if (kind === "cancel") {
-    const isThere = events.some(
-      (event) => event.type === "coordination.cancel_requested" && event.payload.stepId === stepId,
-    );
-    return isThere ? [] : [`cancelling ${runId} was accepted and is not in the log`];
-  }
-  const isThere = events.some(
-    (event) =>
-      (event.type === "step.retry_granted" && (stepId === undefined || event.payload.stepId === stepId)) ||
-      (event.type === "escalation.closed" && event.payload.resolution === "continued"),
+/** The fact behind an accepted request was appended between the request and its answer; behind a replay it is older. */
+function checkRequest({ journal }: World, promise: RequestPromise): string[] {
+  const { kind, runId, answer, askedFrom, answeredBy } = promise;
+  if (!answer || answer.kind === "refused" || (kind === "retry" && answer.kind === "replay")) return [];
+  const events = journal.events.slice(answer.kind === "replay" ? 0 : askedFrom, answeredBy);
+  const isThere = events.some((event) => event.runId === runId && isRequestedFact(event, promise));
+  return isThere ? [] : [`a ${kind} of ${runId} was ${answer.kind} and is not in the log`];
+}
+
+function isRequestedFact(event: RunEvent, { kind, stepId }: RequestPromise): boolean {
+  if (kind === "cancel")
+    return event.type === "coordination.cancel_requested" && event.payload.stepId === stepId;
+  if (event.type === "step.retry_granted") return stepId === undefined || event.payload.stepId === stepId;
+  return (
+    stepId === undefined && event.type === "escalation.closed" && event.payload.resolution === "continued"
   );
-  return isThere ? [] : [`a retry of ${runId} was accepted and is not in the log`];
 }
 
 type Answered = FactOf<"escalation.answered">;
 
-function findCounted({ journal }: World, questionId: string): Answered | undefined {
-  return journal
-    .filter("escalation.answered")
+/** Finds the answer that counted by the time of the promise's own. */
+function findCounted({ journal }: World, { questionId, answeredBy }: AnswerPromise): Answered | undefined {
+  return journal.events
+    .slice(0, answeredBy)
     .find(
-      ({ runId, payload }) =>
-        `${runId}:${payload.escalationId}` === questionId && payload.refused === undefined,
+      (event): event is Answered =>
+        event.type === "escalation.answered" &&
+        `${event.runId}:${event.payload.escalationId}` === questionId &&
+        event.payload.refused === undefined,
     );
 }
 
 function checkAnswer(world: World, promise: AnswerPromise): string[] {
   const { questionId, answer, move, session } = promise;
   if (!answer) return [];
-  const counted = findCounted(world, questionId);
+  const counted = findCounted(world, promise);
   if (answer.kind === "refused") return checkRefusal(world, promise);
   if (!counted) return [`E1: an answer to ${questionId} was accepted and does not count`];
   const asChild = counted.payload.through === "session";
@@ -81,24 +96,34 @@ function checkAnswer(world: World, promise: AnswerPromise): string[] {
   return isSame ? [] : [`E1: another one's answer to ${questionId} counts`];
 }
 
-/** An answer in time, by who may give it, to a question that nobody has answered, counts. */
+/** An answer in time, by who may give it, to a question that nothing has closed, counts. */
 function checkRefusal(world: World, promise: AnswerPromise): string[] {
   const { questionId, answer, move } = promise;
   const isPlain = move.by === "operator" && move.answer !== "answer" && !world.hasGoneBack;
-  if (answer?.kind !== "refused" || answer.code !== "ANSWER_REFUSED" || !isPlain) return [];
+  if (answer?.kind !== "refused" || !isPlain) return [];
   const question = world.journal
     .filter("coordination.escalated")
     .find(({ runId, payload }) => `${runId}:${payload.escalationId}` === questionId);
-  return question && isWelcome(question, promise)
+  return question && isWelcome(world, question, promise)
     ? [`E1: an answer to ${questionId} was refused: ${answer.reason}`]
     : [];
 }
 
+/** The time is over when the gateway decides, which may be later than the answer was given. */
 function isWelcome(
-  { payload: { answers = [], deadlineAtMs } }: FactOf<"coordination.escalated">,
-  { move, givenAtMs }: AnswerPromise,
+  { journal }: World,
+  { runId, payload: { escalationId, answers = [], deadlineAtMs } }: FactOf<"coordination.escalated">,
+  { move, answeredAtMs = Infinity, answeredBy }: AnswerPromise,
 ): boolean {
-  return answers.includes(move.answer) && givenAtMs < deadlineAtMs;
+  const isClosed = journal.events
+    .slice(0, answeredBy)
+    .some(
+      (event) =>
+        event.type === "escalation.closed" &&
+        event.runId === runId &&
+        event.payload.escalationId === escalationId,
+    );
+  return answers.includes(move.answer) && answeredAtMs < deadlineAtMs && !isClosed;
 }
 
 /** The steps that the session works on, or worked on, by run and step. */

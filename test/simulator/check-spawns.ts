@@ -40,12 +40,10 @@ function outcomeOf(event: RunEvent): Fate["outcome"] | undefined {
 }
 
 /** Everything that the host was answered is in the ledger, and came to an end. */
-function checkAdmission(
-  { journal }: World,
-  { admitted, refusalNoted, toolCallId }: SpawnPromise,
-  fates: ReadonlyMap<string, Fate>,
-): string[] {
-  if (!admitted) return [];
+function checkAdmission(world: World, promise: SpawnPromise, fates: ReadonlyMap<string, Fate>): string[] {
+  const { journal } = world;
+  const { admitted, refusalNoted, toolCallId } = promise;
+  if (!admitted) return checkRefusedSpawn(world, promise);
   const name = `${admitted.coordinationId}:${admitted.stepId}`;
   const isThere = journal
     .eventsOf(admitted.coordinationId)
@@ -55,6 +53,27 @@ function checkAdmission(
   if (!fate) return [`D5: ${name} never ended`];
   const isRefused = fate.outcome === "failed" || fate.outcome === "cancelled";
   return refusalNoted && !isRefused ? [`${name} was refused and is ${fate.outcome}`] : [];
+}
+
+/** No budget and no limit is near in these schedules, so that only work that was cancelled may spawn nothing more. */
+function checkRefusedSpawn({ journal }: World, { refused, source, answeredBy }: SpawnPromise): string[] {
+  if (!refused?.isCalm) return [];
+  const cancelled = journal.events
+    .slice(0, answeredBy)
+    .flatMap((event) => (event.type === "coordination.cancel_requested" ? [event.runId] : []));
+  const isCancelled = cancelled.some((runId) => hasSession(journal, runId, source));
+  if (refused.code === "PLAN_STOPPED" && isCancelled) return [];
+  return [`D1: a spawn of ${source} was refused: ${refused.reason}`];
+}
+
+function hasSession(journal: World["journal"], runId: string, session: string): boolean {
+  return journal
+    .eventsOf(runId)
+    .some(
+      (event) =>
+        (event.type === "coordination.created" && event.payload.ownerSession === session) ||
+        (event.type === "step.acknowledged" && event.payload.childSessionKey === session),
+    );
 }
 
 /** A child that the host made has one step, which ended as the host knows that the child did. */

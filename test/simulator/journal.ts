@@ -12,7 +12,10 @@ export interface Journal {
   readonly events: readonly RunEvent[];
   eventsOf(runId: string): readonly RunEvent[];
   runIds(): readonly string[];
-  /** Returns the events that were appended since, and adds problems where earlier ones are not what they were (L1). */
+  /**
+   * Returns the events that were appended since, and adds problems where earlier ones are not what they were. That holds the store
+   * of the simulator, which is a double, to L1; `test/contract` holds the real stores to it.
+   */
   takeNew(problems: string[]): RunEvent[];
   /** Reads what was appended since, so that a move can be judged while it is made. */
   readNew(): void;

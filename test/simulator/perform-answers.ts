@@ -7,7 +7,7 @@ import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
 import { pickChild } from "./perform-spawns.ts";
 import type { AnswerPromise } from "./promises.ts";
-import { callGateway, type Gateway, type World } from "./world.ts";
+import { callGateway, countEvents, type Gateway, type World } from "./world.ts";
 
 type AnswerMove = Extract<Move, { kind: "answer" }>;
 type Escalated = FactOf<"coordination.escalated">;
@@ -64,7 +64,6 @@ function giveAnswer(
   const promise: AnswerPromise = {
     questionId,
     move,
-    givenAtMs: world.clock.now(),
     ...(text !== undefined && { text }),
     ...(by.session && { session: by.session }),
   };
@@ -84,6 +83,8 @@ function giveAnswer(
             by,
             through: move.by === "operator" ? "cli" : "chat",
           });
+    promise.answeredBy = countEvents(world);
+    promise.answeredAtMs = world.clock.now();
   });
 }
 

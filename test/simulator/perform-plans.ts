@@ -6,7 +6,7 @@ import { pickGateway } from "./perform-move.ts";
 import { planFor } from "./make-plan.ts";
 import { planIdOf } from "./make-small-plan.ts";
 import type { ForkPromise, PlanPromise, RequestPromise } from "./promises.ts";
-import { callGateway, type World } from "./world.ts";
+import { callGateway, countEvents, type World } from "./world.ts";
 
 export function submitPlan(world: World, move: Extract<Move, { kind: "submit" }>): void {
   const { plans } = world.promises;
@@ -25,6 +25,7 @@ export function submitPlan(world: World, move: Extract<Move, { kind: "submit" }>
   plans.push(promise);
   void callGateway(gateway, async ({ coordinator }) => {
     promise.answer = await coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
+    promise.isCalm = !gateway.life.isDisturbed;
   });
 }
 
@@ -63,7 +64,8 @@ export function requestChange(
     .eventsOf(runId)
     .flatMap((event) => (event.type === "step.admitted" ? [event.payload.stepId] : []));
   const stepId = step === undefined ? undefined : steps[step % Math.max(1, steps.length)];
-  const promise: RequestPromise = { kind, runId, ...(stepId !== undefined && { stepId }) };
+  const askedFrom = countEvents(world);
+  const promise: RequestPromise = { kind, runId, askedFrom, ...(stepId !== undefined && { stepId }) };
   world.promises.requests.push(promise);
   void callGateway(pickGateway(world, gateway), async ({ coordinator }) => {
     promise.answer = await coordinator[kind]({
@@ -71,7 +73,7 @@ export function requestChange(
       by: "operator",
       ...(stepId !== undefined && { stepId: stepId }),
     });
-    promise.answeredAtMs = world.clock.now();
+    promise.answeredBy = countEvents(world);
   });
 }
 

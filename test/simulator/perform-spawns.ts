@@ -9,7 +9,7 @@ import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
 import type { SpawnPromise } from "./promises.ts";
 import type { SpawnedChild } from "./spawn-host.ts";
-import { callGateway, type Gateway, type World } from "./world.ts";
+import { callGateway, countEvents, type Gateway, type World } from "./world.ts";
 
 type SpawnMove = Extract<Move, { kind: "spawn" }>;
 
@@ -51,9 +51,11 @@ async function tellSpawn(
   gateway: Gateway,
   { move, request }: { readonly move: SpawnMove; readonly request: SpawnRequest },
 ): Promise<void> {
-  const promise: SpawnPromise = { toolCallId: `call-${move.call}` };
+  const promise: SpawnPromise = { toolCallId: `call-${move.call}`, source: request.sourceSession };
   world.promises.spawns.push(promise);
   const admission = await callGateway(gateway, ({ coordinator }) => coordinator.admitSpawn(request));
+  promise.answeredBy = countEvents(world);
+  if (admission?.kind === "refused") promise.refused = { ...admission, isCalm: !gateway.life.isDisturbed };
   // A spawn that could not be recorded does not happen, and a dead gateway spawns nothing.
   if (admission?.kind !== "admitted") return;
   promise.admitted = admission.envelope;

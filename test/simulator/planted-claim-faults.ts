@@ -86,9 +86,9 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "claims-not-seen",
-    file: `${RUNTIME}/arbiter/find-opposition.ts`,
-    find: "claims.filter((claim) => !isOf(claim, participant)),",
-    replace: "claims.filter((claim) => isOf(claim, participant)),",
+    file: `${RUNTIME}/arbiter/split-claims.ts`,
+    find: "claim.runId !== runId || claim.stepId !== stepId);",
+    replace: "claim.runId === runId && claim.stepId === stepId);",
     breaks: "A2: claims of others are not looked at",
   },
   {

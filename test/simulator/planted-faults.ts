@@ -1,14 +1,18 @@
 /** Owns: the table of planted faults, which shows what the simulator finds, and putting one of them into a source. */
+import { BUDGET_FAULTS } from "./planted-budget-faults.ts";
 import { CLAIM_FAULTS } from "./planted-claim-faults.ts";
 import type { PlantedFault } from "./planted-fault.ts";
 import { FORK_FAULTS } from "./planted-fork-faults.ts";
 import { GATE_FAULTS } from "./planted-gate-faults.ts";
 import { PLAN_FAULTS } from "./planted-plan-faults.ts";
+import { REFUSAL_FAULTS } from "./planted-refusal-faults.ts";
 import { WORKFLOW_FAULTS } from "./planted-workflow-faults.ts";
 import { WORKTREE_FAULTS } from "./planted-worktree-faults.ts";
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   ...PLAN_FAULTS,
+  ...BUDGET_FAULTS,
+  ...REFUSAL_FAULTS,
   ...FORK_FAULTS,
   ...GATE_FAULTS,
   ...CLAIM_FAULTS,

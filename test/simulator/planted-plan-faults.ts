@@ -246,6 +246,13 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
     breaks: "D5: a plan is judged without the outputs of an outcome that lost a race",
   },
   {
+    name: "skip-without-cause",
+    file: `${DISPATCH}/record.ts`,
+    find: '    case "step.skipped":\n',
+    replace: '    case "step.skipped":\n      return undefined;\n',
+    breaks: "L3: nothing says why a step was skipped",
+  },
+  {
     name: "lane-too-wide",
     file: "src/infra/lanes/p-queue-lanes.ts",
     find: "concurrency: limits[lane],",

@@ -1,6 +1,8 @@
 /** Owns: the small independent model of what hosts and people were promised: only what was asked, and what was answered. */
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { QuestionAnswered } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import type { Admission } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type {
   PlanForked,
   PlanSubmitted,
@@ -9,15 +11,27 @@ import type {
 import type { Move } from "./moves.ts";
 import type { SpawnedChild } from "./spawn-host.ts";
 
-export interface SpawnPromise {
+/** How many events the journal had when something was answered: what the answer says is among them. */
+interface Answerable {
+  answeredBy?: number;
+}
+
+export interface SpawnPromise extends Answerable {
   readonly toolCallId: string;
+  readonly source: SessionKey;
   admitted?: CoordinationEnvelope;
+  refused?: Refusal;
   child?: SpawnedChild;
   confirmed?: CoordinationEnvelope;
   refusalNoted?: true;
   /** The end was told by a hook, and the call came back. */
   endHeardAtMs?: number;
 }
+
+export type Refusal = Extract<Admission, { readonly kind: "refused" }> & {
+  /** Nothing was wrong with the gateway that refused. */
+  readonly isCalm: boolean;
+};
 
 export interface PlanPromise {
   readonly coordinationId: string;
@@ -26,6 +40,8 @@ export interface PlanPromise {
   /** Another submission had been accepted before this one was made. */
   readonly isLater: boolean;
   answer?: PlanSubmitted;
+  /** Nothing was wrong with the gateway when it answered. */
+  isCalm?: boolean;
 }
 
 export interface ForkPromise {
@@ -38,22 +54,23 @@ export interface ForkPromise {
   answer?: PlanForked;
 }
 
-export interface RequestPromise {
+export interface RequestPromise extends Answerable {
+  /** How many events the journal had when it was asked for. */
+  readonly askedFrom: number;
   readonly kind: "cancel" | "retry";
   readonly runId: string;
   readonly stepId?: string;
   answer?: RequestAnswer;
-  answeredAtMs?: number;
 }
 
-export interface AnswerPromise {
+export interface AnswerPromise extends Answerable {
   readonly questionId: string;
   readonly move: Extract<Move, { kind: "answer" }>;
   readonly text?: string;
   readonly session?: string;
-  /** When it was given, by the world's clock. */
-  readonly givenAtMs: number;
   answer?: QuestionAnswered;
+  /** By the world's clock. */
+  answeredAtMs?: number;
 }
 
 /** A call that may happen, and who held the resource at that moment. */

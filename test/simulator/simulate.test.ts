@@ -12,6 +12,7 @@ import { playSchedule } from "./play.ts";
 import { applyFault, PLANTED_FAULTS } from "./planted-faults.ts";
 import { kindOf, shrinkSchedule } from "./shrink.ts";
 import { SIMULATIONS, type Simulation } from "./simulation.ts";
+import { findUnreached } from "./situations.ts";
 import { makeWorkflowSchedule } from "./workflows/make-workflow-schedule.ts";
 import { playWorkflows } from "./workflows/play-workflows.ts";
 
@@ -39,6 +40,13 @@ describe("the simulator", () => {
     const again = `npm run simulate -- --world ${simulation.world} --seed ${found?.seed}`;
     expect(found && `${again}: ${found.finding.problems.join("; ")}`).toBe(undefined);
   });
+
+  it.each(SIMULATIONS)(
+    "plays schedules of $world in which callers get what they ask for",
+    async ({ world }) => {
+      expect(await findUnreached(world, { firstSeed: FIRST_SEED, schedules: 500 })).toEqual([]);
+    },
+  );
 
   it.each(FOUND)("finds nothing any more in seed $seed of $world", async ({ world, seed }) => {
     const simulation = SIMULATIONS.find((each) => each.world === world);

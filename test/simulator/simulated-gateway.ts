@@ -99,7 +99,6 @@ export function composeGateway(input: GatewayInput, life: Life): GatewayProcess 
     refOf,
     runnerOf: (agent) => (agent === "acp" ? "acp_stdio" : "subagent"),
     worktrees: slowDown(wrapPort(life, "runner", input.worktrees), { ...input, life }),
-    folderOf: () => input.files.folder,
     ...createArbitration(input),
     ...createGates(input, life),
     lanes: createPQueueLanes(

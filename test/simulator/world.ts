@@ -224,3 +224,9 @@ export function callGateway<T>(
 ): Promise<T | undefined> {
   return callProcess(gateway.life, () => work(gateway));
 }
+
+/** Counts the events that are in the ledger now. */
+export function countEvents({ journal }: World): number {
+  journal.readNew();
+  return journal.events.length;
+}

@@ -4,6 +4,7 @@ import {
   type ConflictsConfig,
 } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { ArbitrationDependencies } from "../../src/agents/coordination/runtime/arbiter/arbiter-dependencies.ts";
+import type { PlanDependencies } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { createFormatMerge } from "../../src/infra/merge/format-merge.ts";
 
@@ -12,11 +13,11 @@ const DEFAULTS = parsePluginConfig({});
 export function createArbitrationDependencies(
   conflicts: Partial<ConflictsConfig> = {},
   workspace = "/nowhere",
-): ArbitrationDependencies {
+): ArbitrationDependencies & Pick<PlanDependencies, "folderOf"> {
   return {
     files: createRealFiles(),
     textMerge: () => Promise.resolve(createFormatMerge()),
     conflicts: { ...DEFAULTS.conflicts, ...conflicts },
-    workspaceOf: () => workspace,
+    folderOf: () => workspace,
   };
 }

@@ -14,6 +14,8 @@ export interface Sent {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | undefined;
+  /** The stream is left after its first event: it may go on for as long as somebody is waited for. */
+  readonly leavesStream?: boolean;
 }
 
 export interface Answered {
@@ -30,14 +32,14 @@ export interface Sender {
   close(): void;
 }
 
-/** Creates what sends to one host. `readsStreams` says that the host's streams end by themselves. */
+/** Creates what sends to one host. `readsStreams` says that its streams end by themselves, unless they are left. */
 export function createSender(baseUrl: string, { readsStreams = false } = {}): Sender {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   return {
     close: () => {
       agent.destroy();
     },
-    send: ({ method, path, headers, body }) => {
+    send: ({ method, path, headers, body, leavesStream = false }) => {
       const { promise, resolve, reject } = Promise.withResolvers<Answered>();
       const start = performance.now();
       const signal = AbortSignal.timeout(HANG_MS);
@@ -47,14 +49,20 @@ export function createSender(baseUrl: string, { readsStreams = false } = {}): Se
           const { statusCode: status = 0 } = response;
           resolve({ status, type, headers: response.headers, text, ms: performance.now() - start });
         };
-        if (type.startsWith("text/event-stream") && !readsStreams) {
+        const isStream = type.startsWith("text/event-stream");
+        if (isStream && !readsStreams) {
           response.destroy();
           finish("");
           return;
         }
         let text = "";
         response.setEncoding("utf8");
-        response.on("data", (part: string) => (text += part));
+        response.on("data", (part: string) => {
+          text += part;
+          if (!isStream || !leavesStream || !text.includes("\n\n")) return;
+          response.destroy();
+          finish(text.slice(0, text.indexOf("\n\n")));
+        });
         response.on("end", () => {
           finish(text);
         });

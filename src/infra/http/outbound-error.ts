@@ -3,11 +3,18 @@ import type { OutboundCode, OutboundFailure } from "../../agents/coordination/po
 
 export class OutboundError extends Error {
   readonly code: OutboundCode;
+  /** True when no connection was made, so that the other side has nothing of the call. */
+  readonly isUndelivered: boolean;
 
-  constructor(code: OutboundCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: OutboundCode,
+    message: string,
+    { isUndelivered = false, ...options }: ErrorOptions & { readonly isUndelivered?: boolean } = {},
+  ) {
     super(message, options);
     this.name = "OutboundError";
     this.code = code;
+    this.isUndelivered = isUndelivered;
   }
 }
 

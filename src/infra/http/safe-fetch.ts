@@ -163,6 +163,29 @@ function headersOf({ headersDistinct }: IncomingMessage): Headers {
   return headers;
 }
 
+/** Nobody listens at the address; the name has none; the certificate is refused, which is before the request is sent. */
+const UNDELIVERED: readonly string[] = [
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "CERT_HAS_EXPIRED",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+];
+
+/** True where connecting failed. A network may also be lost, with the same code, after a request was sent. */
+function isConnectError(error: unknown): boolean {
+  // Node throws several errors together only where it tried several addresses.
+  return (
+    error instanceof AggregateError ||
+    (error instanceof Error && "syscall" in error && error.syscall === "connect")
+  );
+}
+
 function createUnreachableError(error: unknown): OutboundError {
-  return new OutboundError("unreachable", `The other side could not be reached: ${errorCodeOf(error)}.`);
+  const code = errorCodeOf(error);
+  const isUndelivered = UNDELIVERED.includes(code) || isConnectError(error);
+  return new OutboundError("unreachable", `The other side could not be reached: ${code}.`, { isUndelivered });
 }

@@ -19,6 +19,15 @@ export function resolveVariable(text: string, readVariable: ReadVariable): strin
   return name === undefined ? text : readVariable(name);
 }
 
+/** A variable within a text. The host leaves one that is not set as it is written. */
+const UNRESOLVED = /\$\{[A-Za-z_][A-Za-z0-9_]*\}/;
+
+/** Returns the secret that a text stands for; `undefined` where it names a variable that is not set: everybody may know its name. */
+export function resolveSecret(text: string, readVariable: ReadVariable): string | undefined {
+  const secret = resolveVariable(text, readVariable);
+  return secret === undefined || UNRESOLVED.test(secret) ? undefined : secret;
+}
+
 /** Adds the token of the origin that is called, whatever origin the caller thinks it calls. */
 export function withTokens(fetch: SafeFetch, tokens: Tokens, readVariable: ReadVariable): SafeFetch {
   return (input, init) => {

@@ -51,8 +51,8 @@ const HOLD_SECONDS = 10;
 const HELD_MS_MIN = 1_000;
 /** From one request to the next, whatever news there is. */
 const ASK_EVERY_MS_MIN = 100;
-/** Tries in a row that a peer may fail: at the longest backoff, about ten minutes. */
-export const FAULTS_MAX = 120;
+/** Looks in a row that a peer may fail: about ten minutes, or longer where its faults take their time or it asks to wait. */
+const FAULTS_MAX = 120;
 /** More than any run has events; what always has news has no end. A run without news may wait for people. */
 const NEWS_MAX = 100_000;
 

@@ -33,12 +33,16 @@ export interface PeerAnswer<T> {
   readonly body: T;
 }
 
-/** `waitMs` is how long the peer asks to wait before the next try. */
-export type PeerFailure = OutboundFailure & { readonly waitMs?: number };
+export type PeerFailure = OutboundFailure & {
+  /** How long the peer asks to wait before the next try. */
+  readonly waitMs?: number;
+  /** True when the peer has nothing of the call. */
+  readonly isUndelivered?: boolean;
+};
 
 const errorBodySchema = z.object({ error: z.string().regex(/^[a-z][a-z0-9_]{0,63}$/) });
 /** Asks for the same request again, though it is of the statuses that do not. */
-const IN_FLIGHT = "idempotency_in_flight";
+export const IN_FLIGHT = "idempotency_in_flight";
 
 /** Bounds of a peer's answer, checked before it is parsed; the answer itself is at depth 0. */
 const TEXT_BOUNDS = { depthMax: WORKFLOW_BOUNDS.depthMax + 1, valuesMax: BOUNDS.valueNodesMax };
@@ -65,8 +69,9 @@ export async function callPeer<S extends z.ZodType>(
     if (!parsed.ok) return failureOf({ code: "malformed", message: describeMismatch(parsed.problems) });
     return { kind: "answer", body: parsed.value };
   } catch (error) {
-    const message = "The peer could not be asked.";
-    return failureOf(findOutboundError(error) ?? { code: "unreachable", message });
+    const failed = findOutboundError(error);
+    if (!failed) return failureOf({ code: "unreachable", message: "The peer could not be asked." });
+    return { ...failureOf(failed), isUndelivered: failed.isUndelivered };
   }
 }
 
@@ -111,7 +116,7 @@ function failureFromAnswer(response: Response, value: unknown): PeerFailure | un
 }
 
 /** The failure as whoever called gets it. */
-export function toFailure({ waitMs: _, ...failure }: PeerFailure): OutboundFailure {
+export function toFailure({ waitMs: _, isUndelivered: __, ...failure }: PeerFailure): OutboundFailure {
   return failure;
 }
 

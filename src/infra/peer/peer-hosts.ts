@@ -13,10 +13,21 @@ import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { waitBeforeTry } from "../http/retry.ts";
-import { awaitEnd, callSnapshot, FAULTS_MAX } from "./await-end.ts";
+import { awaitEnd, callSnapshot } from "./await-end.ts";
 import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
-import { createAbortedFailure, callPeer, toFailure, type PeerDependencies } from "./peer-call.ts";
+import {
+  callPeer,
+  createAbortedFailure,
+  IN_FLIGHT,
+  toFailure,
+  type PeerDependencies,
+  type PeerFailure,
+} from "./peer-call.ts";
 
+/** Tries of one `createRun` that every fault of the peer is worth. */
+const TRIES_MAX = 4;
+/** Beyond these tries it goes on for so long, where the peer may have the run: less than runs may last. */
+const TRYING_MS_MAX = 120_000;
 const WELL_KNOWN = "/.well-known/openwop";
 /** The longest reason that is sent. */
 const REASON_CHARS_MAX = 1_000;
@@ -67,15 +78,41 @@ async function createRun(
     body: { workflowId, inputs, ...(configurable && { configurable }) },
     signal,
   } as const;
-  // A try that failed may have created the run: only the same key brings its id.
-  for (let tries = 1; ; tries += 1) {
+  const trying: Trying = { tries: 0, mayBeStored: false, startedAtMs: dependencies.clock.now() };
+  for (;;) {
     const answer = await callPeer(dependencies, peerUrl, call, createdSchema);
+    trying.tries += 1;
     if (answer.kind === "answer") return { kind: "created", ...answer.body };
-    if (answer.kind === "refused" || answer.code === "aborted" || tries >= FAULTS_MAX)
-      return toFailure(answer);
-    await waitFor(dependencies.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
+    trying.mayBeStored ||= isOutcomeLost(answer);
+    if (answer.kind === "refused" || answer.code === "aborted") return toFailure(answer);
+    if (!canTryAgain(dependencies, request, trying)) return toFailure(answer);
+    await waitFor(dependencies.clock, waitBeforeTry(trying.tries - 1, answer.waitMs), signal);
     if (signal.aborted) return createAbortedFailure();
+    // The run that asks may have ended meanwhile.
+    if (!canTryAgain(dependencies, request, trying)) return toFailure(answer);
   }
+}
+
+interface Trying {
+  tries: number;
+  /** An earlier try may have created the run: only the same key brings its id. */
+  mayBeStored: boolean;
+  readonly startedAtMs: number;
+}
+
+function canTryAgain(
+  { clock }: PeerDependencies,
+  { runSignal }: PeerRunRequest,
+  { tries, mayBeStored, startedAtMs }: Trying,
+): boolean {
+  if (tries < TRIES_MAX) return true;
+  return mayBeStored && runSignal?.aborted !== true && clock.now() - startedAtMs < TRYING_MS_MAX;
+}
+
+/** True where the peer may have got the call and its answer is missing, and where it says that the same call is under way. */
+function isOutcomeLost({ code, isUndelivered, errorCode }: PeerFailure): boolean {
+  if (errorCode === IN_FLIGHT) return true;
+  return (code === "unreachable" || code === "timed_out") && isUndelivered !== true;
 }
 
 function headersOf(request: PeerRunRequest): Readonly<Record<string, string>> {

@@ -44,11 +44,16 @@ export async function describeTask(
   caller: Caller,
   snapshot: RunSnapshot,
 ): Promise<Task> {
+  return createTask(snapshot, await describeStatus(host, caller, snapshot));
+}
+
+/** Creates the task of a run whose status is described. */
+export function createTask(snapshot: RunSnapshot, status: TaskStatus): Task {
   const artifact = createArtifact(snapshot);
   return {
     id: snapshot.runId,
     contextId: getContextId(snapshot),
-    status: await describeStatus(host, caller, snapshot),
+    status,
     artifacts: artifact ? [artifact] : [],
     // The log of the run has what was said; its client may read it by its id.
     history: [],

@@ -47,6 +47,7 @@ import { answerOnce } from "./answer-once.ts";
 import {
   CONTEXT_FIELD,
   createArtifact,
+  createTask,
   describeStatus,
   describeTask,
   getContextId,
@@ -104,7 +105,8 @@ async function* streamMessage(
   request: A2aRequest,
   params: SendMessageRequest,
 ): AsyncGenerator<StreamResponse> {
-  yield* streamRun(dependencies, request, await acceptMessage(dependencies, request, params));
+  const runId = await acceptMessage(dependencies, request, params);
+  yield* streamRun(dependencies, request, { runId, isPastWaiting: false });
 }
 
 async function* streamTask(
@@ -115,23 +117,29 @@ async function* streamTask(
   const { status } = await readRun(dependencies, request, id);
   if (hasRunEnded(status))
     throw new UnsupportedOperationError(`The task is ${status}: read it with GetTask.`);
-  yield* streamRun(dependencies, request, id);
+  yield* streamRun(dependencies, request, { runId: id, isPastWaiting: true });
 }
 
-/** The task as it is, then each change of its status, and its outputs before its end. */
+interface FollowedTask {
+  readonly runId: string;
+  /** True where the task is followed on while it waits for people. */
+  readonly isPastWaiting: boolean;
+}
+
+/** The task as it is, then each change of its status or of what it asks, and its outputs before its end. */
 async function* streamRun(
   { host }: A2aParts,
   { caller, signal }: A2aRequest,
-  runId: string,
+  { runId, isPastWaiting }: FollowedTask,
 ): AsyncGenerator<StreamResponse> {
-  let status: string | undefined;
-  for await (const found of followRun(host, runId, { caller, signal })) {
+  let shown: string | undefined;
+  for await (const found of followRun(host, runId, { caller, signal, isPastWaiting })) {
     const snapshot = found.kind === "refused" ? throwRefusal(found) : found.value;
-    if (status === undefined)
-      yield { payload: { $case: "task", value: await describeTask(host, caller, snapshot) } };
-    else if (status !== snapshot.status)
-      yield* listUpdates(snapshot, await describeStatus(host, caller, snapshot));
-    ({ status } = snapshot);
+    const status = await describeStatus(host, caller, snapshot);
+    const news = `${snapshot.status} ${status.message?.messageId ?? ""}`;
+    if (shown === undefined) yield { payload: { $case: "task", value: createTask(snapshot, status) } };
+    else if (shown !== news) yield* listUpdates(snapshot, status);
+    shown = news;
   }
 }
 

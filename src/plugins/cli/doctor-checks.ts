@@ -118,6 +118,19 @@ function checkNotify({ escalations: { notify } }: Phase1Config): Check[] {
   ];
 }
 
+/** Checks that each webhook has its secret; empty when it has. `names` are those that are off without it. */
+export function checkWebhooks(names: readonly string[]): Check[] {
+  if (names.length === 0) return [];
+  return [
+    {
+      name: "webhooks",
+      status: "warn",
+      message: `without a secret in this environment (its variable is not set or has fewer than 16 characters): ${someOf(names)}`,
+      advice: "Set the variable for the gateway's process; this command sees its own environment only.",
+    },
+  ];
+}
+
 /** A file or folder as `stat` tells it. */
 interface FileFacts {
   readonly mode: number;

@@ -7,7 +7,7 @@ import {
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { findFileFault } from "../../platform/plain-file.ts";
-import { readSwitches, type ReadConfig } from "../openclaw/host/operator-config.ts";
+import { readSwitches, type ReadConfig, type Switches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
   checkBackup,
@@ -22,6 +22,7 @@ import {
   checkPrivacy,
   checkQuestions,
   checkUnseen,
+  checkWebhooks,
   dropAdvice,
   type Check,
 } from "./doctor-checks.ts";
@@ -75,6 +76,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
     checkNode(host.nodeVersion),
     ...checkConfig(setting, host.program),
     ...checkTakenUp(await isTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config)),
+    ...checkWebhooks(await findWebhooksOff(switches)),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
     ...((await isLedgerFile(path)) ? checkFiles(path, options) : []),
     ...checkWritable(await findUnwritable(host, options)),
@@ -87,6 +89,14 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
 /** The configuration, or why the file that is there cannot be read; `undefined` where none is found from here. */
 async function readConfig(host: CliHost): Promise<ReadConfig | CoordinationError | undefined> {
   return host.config.read().catch((error: unknown) => (isCoordinationError(error) ? error : undefined));
+}
+
+/** Lists the webhooks that have no secret under the variables of this process. */
+async function findWebhooksOff(switches: Switches | undefined): Promise<string[]> {
+  const phase1 = switches?.phase1;
+  if (!phase1 || isCoordinationError(phase1)) return [];
+  const { listWebhooksOff } = await import("../channels.ts");
+  return listWebhooksOff(phase1.escalations.webhooks, (name) => process.env[name]);
 }
 
 /** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */

@@ -127,18 +127,19 @@ function createQuestionsTool(dependencies: McpDependencies): McpTool {
   return createTool(words, questionsSchema, async ({ limit: most }, { caller }) => {
     const found = await listQuestions(dependencies, caller, most);
     const { operator } = dependencies;
-    if (!operator) return describeQuestions({ ...found });
+    if (!operator) return describeQuestions({ ...found }, most);
     try {
       const { questions, isMore, unreadable } = await readQuestions(operator, {});
-      return describeQuestions({
+      const listed = {
         ...found,
         ofCoordinations: questions.slice(0, most),
-        ...((isMore || questions.length > most) && { isMoreOfCoordinations: true }),
+        ...((isMore || questions.length > most) && { isMoreOfCoordinations: true as const }),
         ...(unreadable > 0 && { unreadable }),
-      });
+      };
+      return describeQuestions(listed, most);
     } catch (error) {
       // Runs of workflows need no gateway, and neither do their questions.
-      return describeQuestions({ ...found, ofCoordinations: [], gateway: describeFailure(error) });
+      return describeQuestions({ ...found, ofCoordinations: [], gateway: describeFailure(error) }, most);
     }
   });
 }
@@ -161,18 +162,36 @@ interface ToldQuestions extends FoundQuestions {
 
 const MORE_OF_COORDINATIONS = "Coordinations ask more: a larger `limit` lists them.";
 
-function describeQuestions(data: ToldQuestions): ToolResult {
-  const { questions, isMore, ofCoordinations = [], isMoreOfCoordinations, unreadable = 0 } = data;
+const MORE_ELSEWHERE =
+  "Coordinations ask more than can be listed here: the operator's page and `openclaw coordination questions` list them.";
+
+function describeQuestions(data: ToldQuestions, most: number): ToolResult {
+  return createResult([describeCount(data), ...listOmissions(data, most)].join(" ").trim(), { ...data });
+}
+
+/** Counts the questions; says nothing where there is none and the gateway could not be asked. */
+function describeCount(data: ToldQuestions): string {
+  const { questions, isMore, ofCoordinations = [], isMoreOfCoordinations, unreadable = 0, gateway } = data;
   const count = questions.length + ofCoordinations.length;
-  const isNone = count === 0 && unreadable === 0;
-  const words = [isNone ? "Nobody is asked anything." : `${formatCount(count, "question")} for people.`];
-  if (isMore) words.push(MORE);
-  if (isMoreOfCoordinations) words.push(MORE_OF_COORDINATIONS);
+  if (count === 0 && gateway !== undefined) return "";
+  const isAll = !isMore && !isMoreOfCoordinations && unreadable === 0;
+  return count === 0 && isAll ? "Nobody is asked anything." : `${formatCount(count, "question")} for people.`;
+}
+
+/** Lists what may be asked besides the listed questions. */
+function listOmissions(data: ToldQuestions, most: number): readonly string[] {
+  const { isMore, ofCoordinations = [], isMoreOfCoordinations, unreadable = 0, gateway } = data;
+  const omissions: string[] = [];
+  if (isMore) omissions.push(MORE);
+  // The gateway lists no more at once, so that fewer than `most` are all that it tells.
+  const isLimited = ofCoordinations.length === most && most < MCP_BOUNDS.runsMax;
+  if (isMoreOfCoordinations) omissions.push(isLimited ? MORE_OF_COORDINATIONS : MORE_ELSEWHERE);
   if (unreadable > 0)
-    words.push(
+    omissions.push(
       `What ${formatCount(unreadable, "coordination")} may ask cannot be read: \`verify\` says what is damaged.`,
     );
-  return createResult(words.join(" "), { ...data });
+  if (gateway !== undefined) omissions.push(`What coordinations ask cannot be told: ${gateway}`);
+  return omissions;
 }
 
 async function listQuestions(

@@ -4,7 +4,6 @@
  * H2 a handler never throws into the host and answers within its budget. H3 whose child a session is comes from the
  * ledger. An event reaches one module instance, any of them: nothing is kept here but in the shared runtime.
  */
-import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationEnvelope } from "../../agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
@@ -19,6 +18,7 @@ import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
 import { noteRefusal, waitForTurn } from "./runtime-access/provider-turns.ts";
 import { reportFailure } from "./runtime-access/report-failure.ts";
+import { createRunQuietly, isStopError, type RunQuietly } from "./runtime-access/run-quietly.ts";
 import {
   findRuntime,
   noteStartFailure,
@@ -29,10 +29,9 @@ import {
 import { noteCompaction, recallChildren } from "./spawns/forgotten-children.ts";
 import { createSpawnHandlers, SPAWN_BUDGET_MS, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
 import { formatSentence } from "./host/spawn-result.ts";
-import { runWithinBudget } from "./host/within-budget.ts";
+import { createLateError, runWithinBudget } from "./host/within-budget.ts";
 import { createUsageHandlers, type UsageHandlers } from "./usage/usage-handlers.ts";
 import { createWriteHandlers, type WriteHandlers } from "./writes/write-handlers.ts";
-import { describeError } from "../../agents/coordination/std/describe-error.ts";
 
 /** A session's request is kept to this length, as the objective of what it may spawn. */
 const REQUEST_CHARS_MAX = 2_000;
@@ -40,8 +39,10 @@ const REQUEST_CHARS_MAX = 2_000;
 /** Ruled on before its spawn is recorded, by the hook of spawns. */
 const SPAWN_TOOL = "sessions_spawn";
 
-/** A call may wait for another one to end, and for a lease where the operator wants it; the host waits longer. */
+/** A call may wait for another one to end, for plugins, and for a lease where the operator wants it. */
 const CALL_BUDGET_MS = 12_000;
+/** The host blocks a call after 18 s, also where its session was held back first for the sake of its provider. */
+const CALL_HOOK_MS_MAX = 17_000;
 
 /** After a ledger could not be opened at the start; twice as long after each further time. */
 const FIRST_RETRY_MS = 1_000;
@@ -73,24 +74,19 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   // Only the instance that makes the runtime loads the parts it is made of.
   const make = async (): Promise<SharedRuntime> =>
     (await import("./runtime-access/make-runtime.ts")).makeRuntime(api);
-  const use = <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> =>
-    runWithinBudget(withRuntime(make, work), budgetMs);
-  const runQuietly = async <T>(
-    hook: string,
-    work: (runtime: SharedRuntime) => Promise<T>,
-  ): Promise<T | undefined> => {
-    try {
-      return await use(work);
-    } catch (error) {
-      await tell(api, hook, error);
-      return undefined;
-    }
+  const use = async <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> => {
+    // Work that a late hook began would be recorded for a call that goes on without it.
+    if (budgetMs !== undefined && budgetMs <= 0) throw createLateError();
+    return runWithinBudget(withRuntime(make, work), budgetMs);
   };
+  const runQuietly = createRunQuietly(api, use);
   const parents = createSessionParents(api);
   const { isChild } = parents;
   const privileges = createPrivilegeHandlers({ api, use, quietly: runQuietly, parents });
   const spawns = createSpawnHandlers({ api, use, quietly: runQuietly, isHeld: privileges.isHeld });
-  const writes = createWriteHandlers({ api, quietly: runQuietly, use: (work) => use(work, CALL_BUDGET_MS) });
+  const useForCall = <T>(work: (runtime: SharedRuntime) => Promise<T>, answerByMs?: number): Promise<T> =>
+    use(work, answerByMs === undefined ? CALL_BUDGET_MS : answerByMs - Date.now());
+  const writes = createWriteHandlers({ api, quietly: runQuietly, use: useForCall });
   return {
     afterSpawn: (event, ctx) => spawns.afterSpawn(event, ctx),
     ...holdCalls({ privileges, spawns, writes, isChild }),
@@ -144,12 +140,10 @@ async function makeOrReport(
   }
 }
 
-type Quietly = <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
-
 async function startRuntime(
   api: OpenClawPluginApi,
   make: () => Promise<SharedRuntime>,
-  quietly: Quietly,
+  quietly: RunQuietly,
 ): Promise<void> {
   const next = await makeOrReport(api, make);
   const previous = await replaceRuntime(next);
@@ -177,7 +171,7 @@ async function reportLeft(previous: SharedRuntime, next: SharedRuntime): Promise
 }
 
 async function onCompacted(
-  quietly: Quietly,
+  quietly: RunQuietly,
   { compactedCount }: HookEvent<"after_compaction">,
   { sessionKey }: HookContext<"after_compaction">,
 ): Promise<void> {
@@ -205,13 +199,14 @@ function holdCalls({ privileges, spawns, writes, isChild }: CallDependencies): H
       return (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx, untilMs);
     },
     beforeCall: async (event, ctx) => {
-      const beganAtMs = Date.now();
+      const hookBeganAtMs = Date.now();
       const { sessionKey } = ctx;
       // First, so that a claim is ruled on when its call happens. Whoever talks to a person does not wait.
       if (sessionKey && isChild(sessionKey)) await waitForTurn(sessionKey);
+      const answerByMs = Math.min(Date.now() + CALL_BUDGET_MS, hookBeganAtMs + CALL_HOOK_MS_MAX);
       return (
         (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
-        writes.beforeCall(event, ctx, beganAtMs)
+        writes.beforeCall(event, ctx, { hookBeganAtMs, answerByMs })
       );
     },
     afterCall: async (event, ctx) => {
@@ -291,15 +286,4 @@ function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding 
     default:
       return { outcome: "failed", message: `the host reports an outcome that this release does not know` };
   }
-}
-
-function isStopError(error: unknown): boolean {
-  return isCoordinationError(error) && error.code === "LEDGER_CLOSED";
-}
-
-/** Reports a failure; a stopped plugin is no news. */
-async function tell(api: OpenClawPluginApi, hook: string, error: unknown): Promise<void> {
-  if (isStopError(error)) return;
-  const failure = await reportFailure(api, error, 0);
-  if (!failure) api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
 }

@@ -53,8 +53,10 @@ export interface QuestionReport extends AskedQuestion {
   readonly onExpiry: "deny" | "default";
   /** The held result. Its hash is for operators who read the ledger, because a short text is guessed from it. */
   readonly result?: HeldResult;
-  /** As an agent wrote it: its question, or why it could not do its step; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
+  /** The question, as an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
   readonly asked?: QuestionText | null;
+  /** Why its agent could not do the step that is to be tried once more, as the agent wrote it; absent once it is no longer kept. */
+  readonly reason?: string;
   readonly notices?: readonly NoticeReport[];
 }
 
@@ -87,7 +89,8 @@ export async function createQuestionReport(
   { isForOperator }: { readonly isForOperator: boolean },
 ): Promise<QuestionReport> {
   const { coordinationId, ownerSession, steps } = view;
-  const { question: text, notices, notified: _, answers = [], onExpiry = "deny", ...shared } = question;
+  const { question: text, reason: _, notices, notified: __, ...others } = question;
+  const { answers = [], onExpiry = "deny", ...shared } = others;
   const isReadable = isForOperator || !shared.wordsWithheld;
   const step = steps.find(({ stepId }) => stepId === shared.stepId);
   return {
@@ -99,25 +102,18 @@ export async function createQuestionReport(
     ...(step && createStepReport(step, question, isForOperator)),
     answers,
     onExpiry,
-    ...(await readReason(content, question, step)),
+    ...(await readReason(content, question)),
     ...(text && isReadable && { asked: (await readQuestion({ content }, question)) ?? null }),
     ...(notices && { notices: listNoticeReports(notices, question) }),
   };
 }
 
-/** Causes of a question whether a step is tried once more. */
-const AFTER_FAILURE: ReadonlySet<QuestionView["cause"]> = new Set(["retries_exhausted", "budget"]);
-
-/** Reads why the agent says that it could not do the step, while people are asked whether that is tried once more. */
 async function readReason(
   content: ContentReader,
-  { cause, closed }: QuestionView,
-  step: StepView | undefined,
-): Promise<Pick<QuestionReport, "asked">> {
-  if (step?.status !== "blocked" || closed || !AFTER_FAILURE.has(cause)) return {};
-  const report = step.results?.findLast(({ kind }) => kind === "outputs");
-  const reason = report && (await readReportedReason({ content }, report.content));
-  return reason === undefined ? {} : { asked: { question: reason } };
+  { reason: report }: QuestionView,
+): Promise<Pick<QuestionReport, "reason">> {
+  const reason = report && (await readReportedReason({ content }, report));
+  return reason === undefined ? {} : { reason };
 }
 
 function createStepReport(

@@ -19,7 +19,6 @@ import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } from "./gate-log.ts";
 import { readProgressReports, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
 import { timelineOf, type Timeline } from "./timeline.ts";
-import { addUseOfPlans } from "./tree.ts";
 
 /** The details of a coordination besides its folded state. */
 export interface CoordinationDetails {
@@ -55,13 +54,13 @@ export interface ShowReport extends Omit<
   readonly revisions?: readonly RevisionRecord[];
 }
 
-/** @throws CoordinationError as `LedgerStore.read` */
+/** Reads the details of a coordination, whose view `addUseOfPlans` has billed. @throws CoordinationError as `LedgerStore.read` */
 export async function readDetails(
   reader: ReportedLedger,
   view: CoordinationView,
 ): Promise<CoordinationDetails> {
   return {
-    view: await addUseOfPlans(reader, view),
+    view,
     objective: await textOf(reader, view.objective),
     log: await readChangeLog(reader, view.coordinationId),
     gates: await readGateLog(reader, view.coordinationId),
@@ -90,7 +89,11 @@ export function createShowReport(details: CoordinationDetails): ShowReport {
   };
 }
 
-/** Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it. @throws CoordinationError as `LedgerStore.read` */
+/**
+ * Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it; its view is that of `readDetails`.
+ *
+ * @throws CoordinationError as `LedgerStore.read`
+ */
 export async function readTimeline(
   reader: ReportedLedger,
   view: CoordinationView,

@@ -82,8 +82,15 @@ export async function readTree(reader: TreeReader, view: CoordinationView, now: 
 /** Returns a coordination with the use of the plans that its children submitted in its sum, where their logs can be read. */
 export async function addUseOfPlans(reader: TreeReader, view: CoordinationView): Promise<CoordinationView> {
   const nested = await readUnlessDamaged(() => readNested(reader, view, NESTING_MAX));
-  const usage = nested && sumUsage({ view, nested });
-  return usage && usage.tokens + usage.costMicroUsd > 0 ? { ...view, usage } : view;
+  return nested ? withUsageOfTree(view, { usage: sumUsage({ view, nested }) }) : view;
+}
+
+/** Returns a coordination with the sum of its tree as its own. */
+export function withUsageOfTree(
+  view: CoordinationView,
+  { usage }: Pick<AgentTree, "usage">,
+): CoordinationView {
+  return usage.tokens + usage.costMicroUsd > 0 ? { ...view, usage } : view;
 }
 
 async function readNested(

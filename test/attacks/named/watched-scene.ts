@@ -100,7 +100,8 @@ const INITIALIZE: McpRequest = {
   params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "x", version: "1" } },
 };
 
-async function askMcp(
+/** Returns the answers of a server over the standard streams whose gateway `askGateway` plays, in the order of the requests. */
+export async function askMcp(
   ledgerPath: string,
   requests: readonly McpRequest[],
   askGateway: OperatorAccess["askGateway"],

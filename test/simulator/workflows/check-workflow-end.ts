@@ -58,6 +58,7 @@ function hasBegunChild(parent: readonly WorkflowEvent[], childRunId: string, nod
 }
 
 function checkCreated(world: WorkflowWorld, { runId, workflowId, by, answered }: CreatePromise): string[] {
+  if (answered?.kind === "refused" && isUndisturbed(world)) return [`D1: ${runId} was refused`];
   if (answered?.kind !== "done") return [];
   const [started] = readRun(world, runId);
   if (started?.type !== "run.started") return [`D1: ${runId} was accepted and is not in the ledger`];

@@ -303,6 +303,8 @@ export interface AskPeople {
   readonly hasDefault: boolean;
   /** How many questions of agents may be open at once. */
   readonly openMax: number;
+  /** The ids of tellings that are under way: an answer that the session is being told is none to this question. */
+  readonly tellingsUnderWay?: readonly string[];
 }
 
 /** A check of a held result ruled; `target` is the event that it ruled on. */

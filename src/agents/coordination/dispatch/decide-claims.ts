@@ -52,7 +52,7 @@ export function decideOnClaims(state: OpenCoordination, command: ClaimCommand, n
 }
 
 /** True while an attempt of the step is under way. The owner can write for as long as the coordination is open. */
-function canWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: StepId): boolean {
+export function canWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: StepId): boolean {
   if (stepId === OWNER_STEP_ID) return true;
   const status = steps.get(stepId)?.phase.status;
   return status === "dispatched" || status === "running";
@@ -82,7 +82,7 @@ function refuseRequests(
   stepId: StepId,
   { requests, now }: { readonly requests: readonly ResourceRequest[]; readonly now: EpochMs },
 ): Decision | undefined {
-  if (!canWrite(state, stepId))
+  if (!canWrite(state, stepId) && !requests.every(isMadeAlready))
     return refuse("STEP_ENDED", `step ${stepId} has no attempt under way, so it cannot claim resources`);
   const stale = requests.find(
     ({ held: claimToken }) =>
@@ -107,6 +107,11 @@ function refuseRequests(
       `the coordination has recorded ${BOUNDS.conflictsPerCoordinationMax} conflicts, the most that it may have; end the step`,
     );
   return undefined;
+}
+
+/** True for a change that a command made before anybody ruled on it: it is put to people, and claims nothing by itself. */
+function isMadeAlready({ contest }: ResourceRequest): boolean {
+  return contest?.cause === "overwritten";
 }
 
 /** Refuses because another process of the ledger claimed something since the ruling was made. */

@@ -15,6 +15,7 @@ import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
 import { isAboutResult } from "../ledger/evolve-questions.ts";
 import {
   findSameQuestion,
+  findUntoldQuestion,
   isAbandoned,
   isAskedOfParent,
   listAgentQuestions,
@@ -35,12 +36,16 @@ import { isPlanned } from "./plan-rules.ts";
 
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
-/** A session has each question once. One that its parent has not answered goes to people as soon as it asks them the same. */
+/**
+ * A session has each question once, until it was told the answer. One that its parent has not answered goes to people as soon as it
+ * asks them the same.
+ */
 export function askPeople(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
   const { askedOf, stepId, answerMs } = command;
   const same = findSameQuestion(state, command);
-  if (!same) return askNewQuestion(state, command, now);
-  if (!askedOf && isAskedOfParent(same)) return accept([draftForwarding(state, same, now, answerMs)], stepId);
+  if (!same && !findUntoldQuestion(state, command)) return askNewQuestion(state, command, now);
+  if (same && !askedOf && isAskedOfParent(same))
+    return accept([draftForwarding(state, same, now, answerMs)], stepId);
   return { kind: "replay", ...(stepId && { stepId }) };
 }
 

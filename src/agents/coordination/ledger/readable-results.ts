@@ -1,6 +1,6 @@
 /** Owns: which results of a step those may read who may read it at all. G1: what is held, or was withheld, is not among them. */
 import type { ContentRef } from "../contracts/fact-fields.ts";
-import { sessionOf, type Step } from "./state.ts";
+import { sessionOf, type Escalation, type KnownCoordination, type Step } from "./state.ts";
 import { isEverythingWithheld, isReleased } from "./withheld-words.ts";
 
 export interface ReadableResult {
@@ -28,6 +28,16 @@ export function findFailedReport(step: Step): ContentRef | undefined {
   if (!isReported || report?.attempt !== phase.attempt || report.outcome !== "failed") return undefined;
   const isWithheld = isKeptFromOthers(step) || isEverythingWithheld(step, sessionOf(phase));
   return isWithheld ? undefined : report.output;
+}
+
+/** Finds the failed report of a step while people are asked, by this question, whether to try the step once more. */
+export function findReportBehind(
+  steps: KnownCoordination["steps"],
+  { escalationId, stepId }: Pick<Escalation, "escalationId" | "stepId">,
+): ContentRef | undefined {
+  const step = stepId === undefined ? undefined : steps.get(stepId);
+  const isAsked = step?.phase.status === "blocked" && step.phase.escalationId === escalationId;
+  return isAsked ? findFailedReport(step) : undefined;
 }
 
 function listTexts(step: Step): ReadableResult[] {

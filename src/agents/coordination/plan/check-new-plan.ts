@@ -3,29 +3,33 @@
  * already may have ids that no new plan may have.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
+import { hasHidden } from "../std/hidden-characters.ts";
 import { checkPlan } from "./check-plan.ts";
 import type { Compilation, CompileOptions } from "./compile-plan.ts";
-import { createProblemList, quoteName, type PlanProblem, type ProblemList } from "./plan-problem.ts";
+import { createProblemList, quoteName, type PlanProblem } from "./plan-problem.ts";
 
 /**
  * An id stands in commands that people type, in lines of chats, and before `:` in keys: with a `:` of its own, two plans could have
  * the same key.
  */
 const PLAN_ID = /^(?:[A-Za-z0-9][A-Za-z0-9._@/-]*)?$/;
-/** A step's id may be a name in any language. It stands between `:` in keys, and within one line of a message. */
-const NOT_IN_STEP_ID = /[:\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+interface NewPlanOptions extends CompileOptions {
+  /** It is a plan of the ledger under another id, whose steps keep their ids. */
+  readonly isFork?: boolean;
+}
 
 /** Checks a plan that is to be run, or that somebody asks about before. */
-export function checkNewPlan(value: unknown, options: CompileOptions = {}): Compilation {
+export function checkNewPlan(value: unknown, options: NewPlanOptions = {}): Compilation {
   const checked = checkPlan(value, options);
-  const idProblems = listIdProblems(value);
+  const idProblems = listIdProblems(value, options);
   if (idProblems.length === 0) return checked;
   const others = checked.kind === "refused" ? checked.problems : [];
   return { kind: "refused", problems: [...idProblems, ...others].slice(0, BOUNDS.planProblemsMax) };
 }
 
 /** Lists the problems of ids that are texts; the schema names all others. */
-function listIdProblems(value: unknown): readonly PlanProblem[] {
+function listIdProblems(value: unknown, { isFork = false }: NewPlanOptions): readonly PlanProblem[] {
   const problems = createProblemList();
   const { coordinationId, steps } = readFields(value);
   if (typeof coordinationId === "string" && !PLAN_ID.test(coordinationId)) {
@@ -41,7 +45,8 @@ function listIdProblems(value: unknown): readonly PlanProblem[] {
   const found: readonly unknown[] = steps.slice(0, BOUNDS.planStepsMax);
   for (const [index, step] of found.entries()) {
     const { stepId } = readFields(step);
-    if (typeof stepId === "string") checkStepId(stepId, index, problems);
+    const problem = typeof stepId === "string" ? findStepIdProblem(stepId, isFork) : undefined;
+    if (problem) problems.add(problem.code, ["steps", index, "stepId"], problem.message);
   }
   return problems.problems;
 }
@@ -50,15 +55,17 @@ function readFields(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-function checkStepId(stepId: string, index: number, problems: ProblemList): void {
-  const path = ["steps", index, "stepId"];
+function findStepIdProblem(stepId: string, isFork: boolean): Omit<PlanProblem, "path"> | undefined {
   // Half of a surrogate pair is stored as another character, and the log would no longer match its hashes.
   if (!stepId.isWellFormed())
-    problems.add("SCHEMA_MISMATCH", path, "this is no Unicode text: it has half of a surrogate pair");
-  else if (NOT_IN_STEP_ID.test(stepId))
-    problems.add(
-      "ID_INVALID",
-      path,
-      `the id of a step has no \`:\`, no line break and no character that is not seen; choose another id than ${quoteName(stepId)}`,
-    );
+    return {
+      code: "SCHEMA_MISMATCH",
+      message: "this is no Unicode text: it has half of a surrogate pair",
+    };
+  // A step's id may be a name in any language. It stands between `:` in keys, and within one line of a message.
+  if (isFork || !(stepId.includes(":") || hasHidden(stepId))) return undefined;
+  return {
+    code: "ID_INVALID",
+    message: `the id of a step has no \`:\`, no line break and no character that is not seen; choose another id than ${quoteName(stepId)}`,
+  };
 }

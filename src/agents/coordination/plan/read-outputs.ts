@@ -120,7 +120,7 @@ function createTextOutput(reply: string, isCut: boolean): JsonObject {
 }
 
 /** Returns how much of a text fits into so many characters of JSON. */
-function findEndWithin(text: string, room: number): number {
+export function findEndWithin(text: string, room: number): number {
   let chars = 0;
   for (let index = 0; index < text.length; index += 1) {
     chars += countJsonChars(text.charCodeAt(index));

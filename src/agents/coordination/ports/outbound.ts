@@ -73,6 +73,8 @@ export interface PeerRunRequest extends TraceContext {
   readonly idempotencyKey: string;
   readonly parent: CallingRun;
   readonly signal: AbortSignal;
+  /** Aborted when the run that asks has ended: then it is tried a few times only, so that what a try created can be cancelled. */
+  readonly runSignal?: AbortSignal;
 }
 
 /** The run that another host created. */

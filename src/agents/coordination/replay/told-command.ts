@@ -291,7 +291,7 @@ function commandsFromQuestionFact(
 ): Command[] {
   switch (lead.type) {
     case "coordination.escalated":
-      return commandsFromQuestion(lead);
+      return commandsFromQuestion(state, lead);
     case "escalation.answered":
       return commandsFromAnswer(state, lead.payload);
     case "escalation.notified":

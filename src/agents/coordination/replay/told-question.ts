@@ -8,9 +8,15 @@ import { NOTHING, readFields, type Fact } from "./told-fact.ts";
 type AskedQuestion = FactPayloads["coordination.escalated"];
 
 /** Returns the commands that lead to a question of an agent, or about the budget. */
-export function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalated">): Command[] {
+export function commandsFromQuestion(
+  { tellings }: OpenCoordination,
+  { payload, timestamp }: Fact<"coordination.escalated">,
+): Command[] {
   if (payload.cause === "budget" && payload.stepId === undefined) return [{ type: "tripBreaker" }];
-  return commandsFromAsking(payload, payload.deadlineAtMs - epochMsOf(timestamp));
+  // The question is recorded, so that no earlier answer was given in its place.
+  const tellingsUnderWay = tellings.keySeq().toArray();
+  const commands = commandsFromAsking(payload, payload.deadlineAtMs - epochMsOf(timestamp));
+  return commands.map((command) => ({ ...command, tellingsUnderWay }));
 }
 
 /** Returns the commands that put a question to people: its deadline has passed, or its agent asks them the same. */
@@ -29,7 +35,7 @@ export function commandsFromForwarding(
 function commandsFromAsking(
   { cause, stepId, kind, question, askedBy, askedOf, onExpiry }: AskedQuestion,
   answerMs: number,
-): Command[] {
+): AskPeople[] {
   if (cause !== "agent" || !question || !askedBy) return [];
   const askPeople: AskPeople = {
     type: "askPeople",

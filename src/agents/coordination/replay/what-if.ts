@@ -112,18 +112,19 @@ function createWorld(before: Coordination, under: Under): World {
 
 function take(world: World, decided: Decided, under: Under): void {
   expireSooner(world, decided);
+  const { state: before } = world;
   const [lead] = decided.facts;
   if (lead.type === "conflict.detected" && lead.payload.contest) takeConflict(world, decided, under);
   else if (decided.command) takeCommand(world, { ...decided, command: decided.command }, under);
   else takeTold(world, decided);
-  noteReachedBudget(world, decided);
+  noteReachedBudget(world, before, decided);
   comparePhases(world, decided, listTouchedSteps(decided.before, decided.facts));
 }
 
 /** Notes a child whose calls reached the budget of the policy: it may have come to nothing. */
-function noteReachedBudget(world: World, decided: Decided): void {
+function noteReachedBudget(world: World, before: Coordination, decided: Decided): void {
   const [stepId] = listTouchedSteps(decided.before, decided.facts);
-  const why = explainReachedBudget(world.state, decided);
+  const why = explainReachedBudget({ before, state: world.state }, decided);
   if (!stepId || why === undefined || world.parted.has(stepId)) return;
   const would = "the budget stops its next call";
   tell(world, decided, { stepId, decided: "its calls go on", would, why, certainty: "unknown" });

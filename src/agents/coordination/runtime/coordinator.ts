@@ -185,7 +185,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     merging: createTurnsByName(),
     worktreeTurns,
     childTurns,
-    isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
+    waits,
   });
   const book = dependencies.usage ?? createUsageBook("own");
   const usage = createUsageRecorder({ ...dependencies, runs, book });

@@ -1,4 +1,5 @@
 /** Owns: proving that a fork of a plan has from its source what had completed there before its place, and nothing else. */
+import { isLedgerOutage } from "../contracts/errors.ts";
 import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { StoredProblem } from "../ports/ledger-store.ts";
@@ -33,6 +34,7 @@ export async function findProblemsOfFork(sources: ForkSources, fork: ForkToProve
         : `it is a fork of ${source} from ${place}, which has ${length} events`;
     return [{ kind: "event_missing", message, runId, sequence: 0 }];
   } catch (error) {
+    if (isLedgerOutage(error)) throw error;
     const why = describeError(error);
     const message = `what it has from ${source} cannot be told from there: ${why}`;
     return [{ kind: "fold_failed", message, runId, sequence: 0 }];

@@ -21,6 +21,7 @@ import type { UnprovenRun } from "../ports/run-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
 import { checkLength } from "./log/check-length.ts";
+import { ignoreDamage } from "./log/ignore-damage.ts";
 import { listClaims, listUnprovenRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 import { describeError } from "../std/describe-error.ts";
@@ -45,31 +46,14 @@ export async function verifyLedger(
   onProgress: (progress: { readonly coordinations: number; readonly events: number }) => void = () =>
     undefined,
 ): Promise<Verification> {
-  const problems: StoredProblem[] = [...(await store.inspect())];
-  const tokens = await countTokens(store, problems);
-  const stored: Stored = { store, forks: createForkSources({ store }) };
-  let coordinations = 0;
-  let events = 0;
-  let isCut = false;
-  const cutListing = (message: string): void => {
-    problems.push({
-      kind: "index_differs",
-      message: `the list of coordinations is unreadable: ${message}`,
-    });
-    tokens.add(undefined);
-    isCut = true;
-  };
-  for await (const entry of listUnprovenRuns(store, "newest", cutListing)) {
-    const run = await verifyGrowingRun(stored, entry);
-    problems.push(...run.problems);
-    tokens.add(run.tokens);
-    coordinations += 1;
-    events += entry.length;
-    onProgress({ coordinations, events });
-    if (problems.length >= PROBLEMS_MAX) break;
+  const proof: Proof = { coordinations: 0, events: 0, problems: [...(await store.inspect())], isCut: false };
+  try {
+    await proveCoordinations(store, proof, onProgress);
+  } catch (error) {
+    if (!isLedgerOutage(error) || proof.problems.length === 0) throw error;
+    proof.isCut = true;
   }
-  if (problems.length >= PROBLEMS_MAX) isCut = true;
-  if (!isCut) problems.push(...(await tokens.problems()));
+  const { coordinations, events, problems, isCut } = proof;
   return {
     ok: problems.length === 0,
     coordinations,
@@ -77,6 +61,39 @@ export async function verifyLedger(
     problems: problems.slice(0, PROBLEMS_MAX),
     ...(isCut && { isCut }),
   };
+}
+
+/** A verification as far as it came. */
+interface Proof {
+  coordinations: number;
+  events: number;
+  readonly problems: StoredProblem[];
+  isCut: boolean;
+}
+
+async function proveCoordinations(
+  store: LedgerStore,
+  proof: Proof,
+  onProgress: (progress: Pick<Proof, "coordinations" | "events">) => void,
+): Promise<void> {
+  const { problems } = proof;
+  const tokens = await countTokens(store, problems);
+  const stored: Stored = { store, forks: createForkSources({ store }) };
+  const cutListing = (message: string): void => {
+    problems.push({ kind: "index_differs", message: `the list of coordinations is unreadable: ${message}` });
+    proof.isCut = true;
+  };
+  for await (const entry of listUnprovenRuns(store, "newest", cutListing)) {
+    const run = await verifyGrowingRun(stored, entry);
+    problems.push(...run.problems);
+    tokens.add(run.tokens);
+    proof.coordinations += 1;
+    proof.events += entry.length;
+    onProgress(proof);
+    if (problems.length >= PROBLEMS_MAX) break;
+  }
+  if (problems.length >= PROBLEMS_MAX) proof.isCut = true;
+  if (!proof.isCut) problems.push(...(await tokens.problems()));
 }
 
 type Entry = UnprovenRun<Summary>;
@@ -89,14 +106,14 @@ interface TokenCount {
 
 /** S5: as many claims as the ledger had counted before its logs were read are in them or were pruned, and none is beyond its count. */
 async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
-  const before = await store.pruned.counts().catch(() => undefined);
+  const before = await store.pruned.counts().catch(ignoreDamage);
   const readLastToken = async (): Promise<number> => {
     const query = { resource: "", atMs: 0 as EpochMs, limit: 0 };
     return (await store.overlapping(query)).lastToken;
   };
   const counted = await readLastToken().catch((error: unknown) => {
     if (isLedgerOutage(error)) throw error;
-    problems.push({ kind: "index_differs", message: `the claims are unreadable: ${messageOf(error)}` });
+    problems.push({ kind: "index_differs", message: `the claims are unreadable: ${describeError(error)}` });
     return undefined;
   });
   let isWhole = counted !== undefined && before !== undefined;
@@ -146,7 +163,7 @@ async function verifyGrowingRun(stored: Stored, entry: Entry): Promise<Omit<RunC
     const { problems, indexProblems, ...run } = await verifyRun(stored, checked);
     const all = [...problems, ...indexProblems];
     if (all.length === 0) return { ...run, problems };
-    const newest = await stored.store.findUnproven(checked.runId).catch(() => undefined);
+    const newest = await stored.store.findUnproven(checked.runId).catch(ignoreDamage);
     if (newest === undefined && (await stored.store.pruned.find(entry.runId))) return { problems: [] };
     if (newest === undefined || newest.length === checked.length) return { ...run, problems: all };
     if (tries >= GROWTHS_MAX) return { ...run, problems };
@@ -166,7 +183,8 @@ async function verifyRun({ store, forks }: Stored, entry: Entry): Promise<RunChe
   } catch (error) {
     if (isLedgerOutage(error)) throw error;
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
-    const problem = { kind, message: messageOf(error), runId, sequence: check.state.nextSequence } as const;
+    const message = describeError(error);
+    const problem = { kind, message, runId, sequence: check.state.nextSequence } as const;
     return { problems: [...check.problems, problem], indexProblems: check.indexProblems };
   }
   checkEnd(check, entry);
@@ -367,21 +385,14 @@ function isSameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
 
 function checkEnd({ state, expected, problems }: Check, { runId, summary }: Entry): void {
   const [pending] = expected;
-  if (pending)
-    problems.push({
-      kind: "projection_differs",
-      message: `L5: ${pending.type} is missing at the end`,
-      runId,
-      sequence: state.nextSequence,
-    });
+  if (pending) {
+    const message = `L5: ${pending.type} is missing at the end`;
+    problems.push({ kind: "projection_differs", message, runId, sequence: state.nextSequence });
+  }
   if (state.kind === "unopened" || JSON.stringify(summarize(state)) !== JSON.stringify(summary)) {
     const message = summary
       ? "the summary differs from the state that the log gives"
       : "the summary cannot be read";
     problems.push({ kind: "index_differs", message, runId });
   }
-}
-
-function messageOf(error: unknown): string {
-  return describeError(error);
 }

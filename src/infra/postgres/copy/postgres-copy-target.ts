@@ -43,7 +43,7 @@ export async function writeToPostgres<T>(
   await refuseUsed(options);
   const database = await openDatabase({ ...options, mode: "write", isCopyTarget: true });
   try {
-    return await copy(createTarget(database));
+    return await copy(createTarget(database, options));
   } finally {
     await database.close();
   }
@@ -69,9 +69,10 @@ async function refuseUsed(options: PostgresCopyOptions): Promise<void> {
   }
 }
 
-function createTarget(database: PostgresDatabase): CopyTarget {
+function createTarget(database: PostgresDatabase, { busyTimeoutMs }: ConnectOptions): CopyTarget {
   const { name: place, query } = database;
-  const change = (work: (send: SendQuery) => Promise<void>): Promise<void> => runTransaction(database, work);
+  const change = (work: (send: SendQuery) => Promise<void>): Promise<void> =>
+    runTransaction(database, busyTimeoutMs, work);
   return {
     place,
     readRows: createRowReader(query),
@@ -111,15 +112,19 @@ const GATEWAYS = `
   where id like 'gateway:%'
   order by id`;
 
+/** Answers have no time limit; locks of other processes are waited for as long as `busyTimeoutMs` says. */
 async function runTransaction(
   database: PostgresDatabase,
+  busyTimeoutMs: number,
   work: (send: SendQuery) => Promise<void>,
 ): Promise<void> {
   let writer: Awaited<ReturnType<PostgresDatabase["connectWriter"]>> | undefined;
   let isBroken = true;
   try {
     writer = await database.connectWriter({ isUnlimited: true });
-    await writer.query(`begin isolation level read committed; ${WITHOUT_TIME_LIMIT}`);
+    await writer.query(
+      `begin isolation level read committed; ${WITHOUT_TIME_LIMIT}; set local lock_timeout = ${busyTimeoutMs}`,
+    );
     await work(writer.query);
     await writer.query("commit");
     isBroken = false;

@@ -20,7 +20,7 @@ export interface PostgresDatabase extends LedgerPlace {
   readonly query: SendQuery;
   /** One statement that writes, by itself: what it wrote is on disk when it is answered. @throws CoordinationError */
   readonly write: SendQuery;
-  /** All that is read is of one moment, also of whole tables: answers have no time limit. @throws CoordinationError */
+  /** All that is read is of one moment, also of whole tables: answers have no time limit, but locks have. @throws CoordinationError */
   snapshot<T>(read: (query: SendQuery) => Promise<T>): Promise<T>;
   /**
    * A connection for one transaction that changes the log, or with `isUnlimited` reads or changes whole tables: then answers have no
@@ -73,6 +73,12 @@ export const BEGIN_WRITING = `
 
 /** For the transaction that it is sent in. The server may have a limit for what gateways ask, which tables outgrow. */
 export const WITHOUT_TIME_LIMIT = "set local statement_timeout = 0";
+
+/** For the transaction that it is sent in: without a limit of the server, an answer that has none would wait for a lock for ever. */
+const WITH_LOCK_LIMIT = `
+  select set_config('lock_timeout', '60s', true)
+  from pg_settings
+  where name = 'lock_timeout' and setting = '0'`;
 
 const OID = { int8: 20, text: 25 } as const;
 
@@ -193,7 +199,9 @@ async function useReader<T>(pool: pg.Pool, read: (client: pg.PoolClient) => Prom
 
 function readSnapshot<T>(pool: pg.Pool, read: (query: SendQuery) => Promise<T>): Promise<T> {
   return useReader(pool, async (client) => {
-    await client.query(`begin isolation level repeatable read read only; ${WITHOUT_TIME_LIMIT}`);
+    await client.query(
+      `begin isolation level repeatable read read only; ${WITHOUT_TIME_LIMIT}; ${WITH_LOCK_LIMIT}`,
+    );
     const result = await read(createUnlimitedSend(client));
     await client.query("commit");
     return result;

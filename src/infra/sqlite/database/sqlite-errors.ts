@@ -2,14 +2,16 @@
 import {
   CoordinationError,
   isCoordinationError,
+  isLedgerOutage,
   type ErrorCode,
 } from "../../../agents/coordination/contracts/errors.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
-/** SQLite's primary result codes, as better-sqlite3 puts them on `error.code`, and what they mean to us. */
-const BY_PRIMARY_CODE: Readonly<Record<string, ErrorCode>> = {
+/** SQLite's result codes, as better-sqlite3 puts them on `error.code`, and what they mean to us; else by the primary code. */
+const BY_CODE: Readonly<Record<string, ErrorCode>> = {
   SQLITE_BUSY: "LEDGER_BUSY",
   SQLITE_LOCKED: "LEDGER_BUSY",
+  SQLITE_PROTOCOL: "LEDGER_BUSY",
   SQLITE_NOMEM: "LEDGER_BUSY",
   SQLITE_FULL: "LEDGER_FULL",
   SQLITE_CORRUPT: "LEDGER_CORRUPT",
@@ -18,6 +20,11 @@ const BY_PRIMARY_CODE: Readonly<Record<string, ErrorCode>> = {
   SQLITE_READONLY: "LEDGER_UNAVAILABLE",
   SQLITE_PERM: "LEDGER_UNAVAILABLE",
   SQLITE_IOERR: "LEDGER_UNAVAILABLE",
+  // The bytes of the file cannot be read, so that nobody can say that they are whole.
+  SQLITE_IOERR_READ: "LEDGER_CORRUPT",
+  SQLITE_IOERR_SHORT_READ: "LEDGER_CORRUPT",
+  SQLITE_IOERR_DATA: "LEDGER_CORRUPT",
+  SQLITE_IOERR_CORRUPTFS: "LEDGER_CORRUPT",
   SQLITE_CONSTRAINT: "LEDGER_CONFLICT",
   SQLITE_ERROR: "LEDGER_CORRUPT",
 };
@@ -26,9 +33,15 @@ export function toLedgerError(error: unknown, path: string): CoordinationError {
   if (isCoordinationError(error)) return error;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const primary = code.split("_").slice(0, 2).join("_");
-  const mapped = BY_PRIMARY_CODE[primary] ?? (code.startsWith("E") ? "LEDGER_UNAVAILABLE" : "LEDGER_CORRUPT");
+  const other = code.startsWith("E") ? "LEDGER_UNAVAILABLE" : "LEDGER_CORRUPT";
+  const mapped = BY_CODE[code] ?? BY_CODE[primary] ?? other;
   const detail = describeError(error);
   return new CoordinationError(mapped, `${path}: ${detail}${code ? ` (${code})` : ""}`, { cause: error });
+}
+
+/** True where SQLite could not do something right now, which says nothing of what the ledger holds. */
+export function isSqliteOutage(error: unknown): boolean {
+  return isLedgerOutage(toLedgerError(error, ""));
 }
 
 export function withLedgerErrors<T>(path: string, run: () => T): T {

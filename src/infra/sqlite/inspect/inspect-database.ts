@@ -17,6 +17,7 @@ import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.
 import { PRUNED_SINCE_VERSION } from "../database/pruned-rows.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";
 import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
+import { isSqliteOutage } from "../database/sqlite-errors.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
@@ -62,19 +63,10 @@ function tryCheck(
   try {
     check(database, report);
   } catch (error) {
-    if (isFailureAround(error)) throw error;
+    // SQLite could not check, as without room for what it sorts, and found nothing.
+    if (isSqliteOutage(error)) throw error;
     report({ kind: "file_damaged", message: describeError(error) });
   }
-}
-
-const FAILURES_AROUND = /^SQLITE_(?:FULL|NOMEM|BUSY|LOCKED|PROTOCOL|CANTOPEN|READONLY|PERM|IOERR)/u;
-/** The bytes of the file cannot be read, so that nobody can say that they are whole. */
-const BYTES_UNREADABLE = /^SQLITE_IOERR_(?:READ|SHORT_READ|DATA|CORRUPTFS)$/u;
-
-/** True where SQLite could not check, as without room for what it sorts, and found nothing. */
-function isFailureAround(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return FAILURES_AROUND.test(code) && !BYTES_UNREADABLE.test(code);
 }
 
 function checkFile(database: Database, report: Report): void {

@@ -82,10 +82,14 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
 
 /** Lists what the other history does not look at. */
 function listLimits({ plan, isBudgetLeftOut }: ReplayedUnder): string[] {
-  return [...(isBudgetLeftOut ? [BUDGET_LEFT_OUT] : []), ...(plan === "deleted" ? [DELETED] : [])];
+  return [
+    ...(isBudgetLeftOut ? [`Left out: budget. ${BUDGET_OF_PLANS}`] : []),
+    ...(plan === "deleted" ? [DELETED] : []),
+  ];
 }
 
-const BUDGET_LEFT_OUT = "Left out: budget. It bounds coordinations that spawns open; a plan states its own.";
+/** Why the budget of a policy is not tested on a plan. */
+export const BUDGET_OF_PLANS = "It bounds coordinations that spawns open; a plan states its own.";
 
 const DELETED =
   "The text of the plan is not kept any more: what its steps ask for beyond the operator is known only as far as the ledger says.";

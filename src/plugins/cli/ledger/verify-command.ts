@@ -1,5 +1,9 @@
 /** Owns: `verify`, also against an anchor. Does not own: making anchors (`anchor-command.ts`). */
-import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  CoordinationError,
+  isCoordinationError,
+  isLedgerOutage,
+} from "../../../agents/coordination/contracts/errors.ts";
 import { ANCHOR_BYTES_MAX, type LedgerAnchor } from "../../../agents/coordination/contracts/ledger-anchor.ts";
 import { verifyLedger, type Verification } from "../../../agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
@@ -177,8 +181,10 @@ export async function proveLedger(
       if (anchor) await compareWithAnchor({ reader, anchor, progress }, proof);
     });
   } catch (error) {
-    if (!isCoordinationError(error) || error.code !== "LEDGER_CORRUPT") throw error;
-    proof.problems.push({ kind: "file_damaged", message: error.message });
+    const isDamage = isCoordinationError(error) && error.code === "LEDGER_CORRUPT";
+    if (isDamage) proof.problems.push({ kind: "file_damaged", message: error.message });
+    // A ledger that cannot be used any more takes back nothing of what was found before.
+    else if (!isLedgerOutage(error) || proof.problems.length === 0) throw error;
     proof.isStopped = true;
   } finally {
     await progress.clear();

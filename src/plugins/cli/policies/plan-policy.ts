@@ -3,6 +3,7 @@
  * pack holds for the sessions that it is taken into use for. Does not own: which pack holds for a session (`policy-book.ts`).
  */
 import type { PolicyRule } from "../../../agents/coordination/contracts/config/policies-config.ts";
+import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import { ANY_CHARACTERS, isFittingAll } from "../../../agents/coordination/std/fit-wildcards.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
@@ -86,13 +87,27 @@ interface PlacedRule {
 }
 
 /**
- * Places a rule among the others: those for sessions come before those for channels, and those before rules for agents alone; among
- * its like it comes before the first that fits all its sessions.
+ * Places a rule among the others. One that is there already stays in its place, unless a rule before it fits all its sessions. Any other
+ * is placed by its kind: rules for sessions come before those for channels, and those before rules for agents alone; among its like it
+ * comes before the first that fits all its sessions.
  */
 function placeRule(config: unknown, selector: PolicySelector, pack: string): PlacedRule {
-  const others = listPolicyRules(config)
-    .filter((rule) => !isSameSelector(rule, selector))
-    .toSorted((a, b) => rankRule(a) - rankRule(b));
+  const written = listPolicyRules(config);
+  const others = written.filter((rule) => !isSameSelector(rule, selector));
+  const before = written.findIndex((rule) => isSameSelector(rule, selector));
+  const isShadowed = written
+    .slice(0, Math.max(0, before))
+    .some((rule) => isFittingSessions(rule, selector, selector.session));
+  if (before === -1 || isShadowed) return placeByKind(others, selector, pack);
+  return {
+    earlier: others.slice(0, before),
+    rule: { ...selector, pack },
+    later: others.slice(before),
+  };
+}
+
+function placeByKind(unsorted: readonly PolicyRule[], selector: PolicySelector, pack: string): PlacedRule {
+  const others = unsorted.toSorted((a, b) => rankRule(a) - rankRule(b));
   const wider = others.findIndex((rule) => isFittingSessions(rule, selector, selector.session));
   const next = others.findIndex((rule) => rankRule(rule) > rankRule(selector));
   const places = [wider, next].filter((place) => place !== -1);
@@ -121,7 +136,7 @@ function isFittingSessions(
   selector: PolicySelector,
   keys: string | undefined,
 ): boolean {
-  const { agent, channel } = selector;
+  const { agent, channel } = readNamed(selector);
   const wanted = formatSelector(rule);
   if (wanted.agent !== undefined && wanted.agent !== agent) return false;
   if (wanted.channel !== undefined && wanted.channel !== channel) return false;
@@ -129,6 +144,18 @@ function isFittingSessions(
   if (session === undefined) return true;
   // A star within the keys is met by a star of the rule alone.
   return keys !== undefined && isFittingAll(Array.from(keys), Array.from(session), ANY_CHARACTERS);
+}
+
+/** `agent:scout:telegram:` at the beginning of a pattern of keys, where no star stands for a part of it. */
+const NAMED_IN_KEYS = /^agent:(?<agent>[^:*]+):(?:(?<channel>[^:*]+):)?/u;
+
+/** Returns the agent and the channel of all sessions that a selector fits, which the pattern of their keys may name, too. */
+function readNamed({ agent, channel, session = "" }: PolicySelector): PolicySelector {
+  const named = NAMED_IN_KEYS.exec(session)?.groups ?? {};
+  return formatSelector({
+    agent: agent ?? (named["agent"] as AgentId | undefined),
+    channel: channel ?? named["channel"],
+  });
 }
 
 /** Describes the keys of the sessions that a selector fits: `agent:scout:*`. */

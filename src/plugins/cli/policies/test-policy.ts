@@ -8,7 +8,7 @@ import { replayCoordination, type Point } from "../../../agents/coordination/run
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
-import { renderPoint } from "../ledger/replay-text.ts";
+import { BUDGET_OF_PLANS, renderPoint } from "../ledger/replay-text.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { describeQuery, readFilter, withQueryOptions, type QueryOptions } from "../ledger/query-options.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
@@ -60,6 +60,8 @@ interface TestedPack {
   readonly pack: PolicyPack;
   /** Settings of the pack that the log cannot say anything of. */
   readonly leftOut: readonly string[];
+  /** Plans on which the pack's budget was not tested, because a plan states its own. */
+  readonly plansWithoutBudget: number;
   readonly coordinations: number;
   readonly decisions: number;
   readonly changed: readonly ChangedCoordination[];
@@ -101,12 +103,14 @@ async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Pr
   const unreadable: CoordinationId[] = [];
   let coordinations = 0;
   let decisions = 0;
+  let plansWithoutBudget = 0;
   try {
     for await (const { runId } of listFoundRuns(reader, { filter })) {
       const replayed = await readUnlessDamaged(() => replayCoordination(reader, runId, { policy }));
       coordinations += 1;
       decisions += replayed?.decisions ?? 0;
       const whatIf = replayed?.whatIf;
+      if (whatIf?.isBudgetLeftOut) plansWithoutBudget += 1;
       if (!whatIf) unreadable.push(runId);
       else if (whatIf.points.length > 0) {
         const { recorded, would, points } = whatIf;
@@ -121,11 +125,11 @@ async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Pr
   } finally {
     await progress.clear();
   }
-  return { pack, leftOut, coordinations, decisions, changed, unreadable };
+  return { pack, leftOut, plansWithoutBudget, coordinations, decisions, changed, unreadable };
 }
 
 function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): string[] {
-  const { pack, leftOut, coordinations, decisions, changed, unreadable } = tested;
+  const { pack, leftOut, plansWithoutBudget, coordinations, decisions, changed, unreadable } = tested;
   const points = changed.reduce((sum, coordination) => sum + coordination.points.length, 0);
   const extent = `${formatCount(coordinations, "coordination")}, ${formatCount(decisions, "decision")}`;
   const { terminal } = host.stdout;
@@ -139,6 +143,9 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
     ...(points > SHOWN_MAX ? ["", `and ${points - SHOWN_MAX} more; --json has them all`] : []),
     "",
     `Not tested, because the log does not hold what they decide on: ${leftOut.join(", ") || "nothing"}.`,
+    ...(plansWithoutBudget > 0
+      ? [`budget: not tested on ${formatCount(plansWithoutBudget, "plan")}. ${BUDGET_OF_PLANS}`]
+      : []),
     ...(unreadable.length > 0
       ? [
           `Left out, because their logs are damaged or \`replay\` says that they differ: ${formatPrintable(unreadable.join(", "), terminal.unicode)}.`,

@@ -102,8 +102,8 @@ async function dropPack(host: CliHost, options: PolicyOptions): Promise<void> {
 }
 
 /**
- * Plans to drop a pack, also one because of which the configuration is not valid.
- * @throws CoordinationError `CONFIG_INVALID` where the configuration is valid with the pack alone, as where it names a check of it
+ * Plans to drop a pack, also from a configuration that is not valid, because of the pack or of anything else.
+ * @throws CoordinationError `CONFIG_INVALID` where that would make something else wrong, as where a check of the pack is named
  */
 function planDrop(config: unknown, selector: PolicySelector | undefined): ReturnType<typeof planPolicy> {
   return checkNoNewProblem(config, selector ? planNoPolicyRule(config, selector) : planNoPolicy(config));
@@ -132,7 +132,7 @@ function describeReplaced(config: unknown, selector: PolicySelector | undefined,
 function describeShadowing(config: unknown, selector: PolicySelector): string[] {
   return listShadowingRules(config, selector).map(
     (rule) =>
-      `the rule for ${describePolicyRule(rule)} (pack ${rule.pack}) comes first and fits the same sessions, so that this one holds for none; give a --session, or drop that rule`,
+      `the rule for ${describePolicyRule(rule)} (pack ${rule.pack}) comes first and fits the same sessions, so that this one holds for none whose key begins with \`agent:\`; give a --session, or drop that rule`,
   );
 }
 

@@ -47,6 +47,7 @@ function drawingOf({ terminal, now }: QuestionPage): Drawing {
 }
 
 const TEXT_CELLS_MAX = 240;
+const REASON_TITLE = "why it could not do it, as an agent wrote";
 const COLUMNS_MIN = 60;
 
 /** The id first and never cut: it is what people answer by. */
@@ -82,10 +83,12 @@ function stateText({ closed, deadlineAtMs, askedAtMs }: QuestionReport, { paint,
 }
 
 /** Renders the agent's words in quotes, on lines of their own, so that nobody takes them for ours. */
-function renderAsked({ asked: askedText }: QuestionReport, { paint, text, unicode }: Drawing): string[] {
+function renderAsked({ asked: askedText, reason }: QuestionReport, drawing: Drawing): string[] {
+  const { paint, text, unicode } = drawing;
+  const quote = (value: string): string => JSON.stringify(shorten(text(value), TEXT_CELLS_MAX, unicode));
+  if (reason !== undefined) return [paint.tone("plain", `${REASON_TITLE}: ${quote(reason)}`)];
   if (askedText === undefined) return [];
   if (askedText === null) return ["an agent asked something that is no longer kept"];
-  const quote = (value: string): string => JSON.stringify(shorten(text(value), TEXT_CELLS_MAX, unicode));
   const { question, options = [], otherwise } = askedText;
   return [
     `an agent wrote: ${quote(question)}`,
@@ -179,7 +182,8 @@ function renderSection(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)];
 }
 
-function renderAskedStory({ asked: askedText }: QuestionReport, drawing: Drawing): string[] {
+function renderAskedStory({ asked: askedText, reason }: QuestionReport, drawing: Drawing): string[] {
+  if (reason !== undefined) return renderAgentText(REASON_TITLE, reason, drawing);
   if (askedText === undefined) return [];
   if (askedText === null) return ["", "An agent asked something that is no longer kept."];
   const { question, options = [], otherwise } = askedText;

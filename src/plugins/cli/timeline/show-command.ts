@@ -84,7 +84,8 @@ export function addTimeline(parent: CommandGroup, host: CliHost): void {
 
 async function show(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const details = await readDetails(reader, await findCoordination(reader, id));
+    const view = await addUseOfPlans(reader, await findCoordination(reader, id));
+    const details = await readDetails(reader, view);
     if (options.json) await writeJson(host, createShowReport(details));
     else await host.stdout.write(renderCoordination(details, host));
   });
@@ -92,7 +93,7 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
 
 async function showTimeline(host: CliHost, id: string | undefined, options: TimelineOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const view = await findCoordination(reader, id);
+    const view = await addUseOfPlans(reader, await findCoordination(reader, id));
     const { timeline, gates, log } = await readTimeline(reader, view, host.now());
     if (options.html !== undefined) {
       const objective = await textOf(reader, view.objective);
@@ -106,12 +107,8 @@ async function showTimeline(host: CliHost, id: string | undefined, options: Time
     }
     const objective = await textOf(reader, view.objective);
     const { program, stdout } = host;
-    const billed = await addUseOfPlans(reader, view);
     await stdout.write(
-      renderTimeline(
-        { timeline, view: billed, objective, program, gates, ...(log && { log }) },
-        stdout.terminal,
-      ),
+      renderTimeline({ timeline, view, objective, program, gates, ...(log && { log }) }, stdout.terminal),
     );
   });
 }

@@ -30,9 +30,11 @@ const requestedSchema = z.object({
   status: z.string().optional(),
   decision: z.string().nullable().optional(),
 });
+/** The host does not say who decided. */
 const decidedSchema = z.object({
   decision: z.string().nullable().optional(),
-  resolvedBy: z.string().optional(),
+  /** `user`: a person decided. The host denies by itself, too, as where it finds nobody to ask. */
+  terminalReason: z.string().nullish(),
 });
 
 export interface HostApprovalDependencies {
@@ -76,9 +78,14 @@ async function ask(
   return { kind: "delivered", tries: 1 };
 }
 
+/** Spaces and joiners that the host writes as `\u{A0}` and the like. With these a text can be longer than it takes. */
+const ODD_SPACES = /[\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000\u115F\u1160\u3164\uFFA0]/gu;
+const JOINERS = /[\u200C\u200D]/gu;
+
 function requestOf({ pluginId }: HostApprovalDependencies, question: Question, timeoutMs: number): object {
-  const { questionId, title, text } = question;
-  const quotedText = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
+  const { questionId, text } = question;
+  const title = removeWrittenOut(question.title);
+  const quotedText = text === undefined ? "" : ` The agent wrote: ${removeWrittenOut(JSON.stringify(text))}`;
   // However long the agent's words are, the other way to answer is told.
   const how = ` Answer here, or with /coordination approve ${questionId}`;
   const subject = cutSubject(`${title}${quotedText}`, Math.max(0, DESCRIPTION_CHARS_MAX - how.length));
@@ -90,6 +97,10 @@ function requestOf({ pluginId }: HostApprovalDependencies, question: Question, t
     twoPhase: true,
     allowedDecisions: ["allow-once", "deny"],
   };
+}
+
+function removeWrittenOut(text: string): string {
+  return text.replace(ODD_SPACES, " ").replace(JOINERS, "");
 }
 
 function cutSubject(text: string, charsMax: number): string {
@@ -106,13 +117,12 @@ async function waitForDecision(
   try {
     const { callGatewayTool } = await loadHarness();
     const options = { timeoutMs: timeoutMs + CALL_GRACE_MS };
-    const { decision, resolvedBy } = decidedSchema.parse(
+    const { decision, terminalReason } = decidedSchema.parse(
       await callGatewayTool("plugin.approval.waitDecision", options, { id }),
     );
-    if (decision !== "allow-once" && decision !== "deny") return;
+    if ((terminalReason ?? "user") !== "user" || (decision !== "allow-once" && decision !== "deny")) return;
     const answer = decision === "deny" ? "deny" : "approve";
-    const by = { kind: "person", ...(resolvedBy && { id: resolvedBy.slice(0, 100) }) } as const;
-    const refused = await take({ questionId, answer, by }, "host");
+    const refused = await take({ questionId, answer, by: { kind: "person" } }, "host");
     if (refused !== undefined)
       logger.info({ question: questionId }, `an approval did not count: ${refused.reason}`);
   } catch (error) {

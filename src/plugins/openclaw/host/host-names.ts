@@ -1,6 +1,6 @@
 /**
  * Owns: the names that the host has for models, folders and levels of thinking, in one form, so that what was asked can be compared
- * with what runs.
+ * with what runs; and for the agent of a spawn over ACP that names none.
  */
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
@@ -59,6 +59,11 @@ export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment
       return typeof entry?.thinkingLevel === "string" ? entry.thinkingLevel : undefined;
     },
   };
+}
+
+/** Returns whom the host takes for a spawn over ACP that names no agent. */
+export function findAcpDefaultAgent({ runtime }: OpenClawPluginApi): string | undefined {
+  return runtime.config.current().acp?.defaultAgent;
 }
 
 interface ModelRef {

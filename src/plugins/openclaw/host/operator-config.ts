@@ -158,10 +158,18 @@ export function checkChanges(config: unknown, changes: ConfigChange[]): ConfigCh
  * @throws CoordinationError `CONFIG_INVALID` where the plugin would refuse it for a reason that there was not before
  */
 export function checkNoNewProblem(config: unknown, changes: ConfigChange[]): ConfigChange[] {
-  const before = new Set(listProblems(config).map(({ text }) => text));
-  const added = listProblems(applyToCopy(config, changes)).find(({ text }) => !before.has(text));
-  if (added) throw added.error;
+  const before = listProblems(config).map(({ text }) => nameWithoutPlace(text));
+  for (const { text, error } of listProblems(applyToCopy(config, changes))) {
+    const at = before.indexOf(nameWithoutPlace(text));
+    if (at === -1) throw error;
+    before.splice(at, 1);
+  }
   return changes;
+}
+
+/** Names a problem of a rule however many rules come before it: a rule less or more does not make it another problem. */
+function nameWithoutPlace(text: string): string {
+  return text.replaceAll(/(?<=policies\.rules\[)\d+(?=\])/gu, "");
 }
 
 function applyToCopy(config: unknown, changes: readonly ConfigChange[]): object {
@@ -175,13 +183,15 @@ interface ConfigProblem {
   readonly error: CoordinationError;
 }
 
-/** Lists what is wrong with the configuration, and with it under each pack that a rule names: one error may hide another. */
+/** Lists what is wrong with the configuration, and with it under each pack that a rule names, each once: one error may hide another. */
 function listProblems(config: unknown): ConfigProblem[] {
   const value = readValueAt(config, `${ENTRY}.config`);
   const underPacks = listRuledPacks(value).map((pack) => readOrError(() => parseConfigWithPack(value, pack)));
-  return [phase1Of(config), ...underPacks].flatMap((phase1) =>
+  const problems = [phase1Of(config), ...underPacks].flatMap((phase1) =>
     isCoordinationError(phase1) ? splitError(phase1) : [],
   );
+  const texts = problems.map(({ text }) => text);
+  return problems.filter(({ text }, index) => texts.indexOf(text) === index);
 }
 
 function splitError(error: CoordinationError): ConfigProblem[] {

@@ -30,8 +30,12 @@ import type {
   PlanSubmission,
   PlanSubmitted,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
-import type { QuestionToSession } from "../../../agents/coordination/runtime/questions/question-requests.ts";
+import type {
+  QuestionsToSession,
+  QuestionToSession,
+} from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
 import { reportOutputs, reportStatus } from "./coordination-status.ts";
 import { placeIn, maySee } from "./place-in.ts";
@@ -232,7 +236,7 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
   const answer = {
     status: "ok",
     coordination,
-    ...(questions.length > 0 && { questions: questions.map(reportQuestion) }),
+    ...reportQuestions(questions),
   };
   if (!outputsOf) return answer;
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
@@ -246,6 +250,18 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
     };
   }
   return { ...answer, outputs: await reportOutputs(reads, view.coordinationId, step) };
+}
+
+/** So many questions are listed, of one coordination or of all of them together. */
+const QUESTIONS_MAX = 10;
+
+function reportQuestions({ questions, leftOut }: QuestionsToSession): object {
+  const listed = questions.slice(0, QUESTIONS_MAX).map(reportQuestion);
+  const questionsLeftOut = leftOut + questions.length - listed.length;
+  return {
+    ...(listed.length > 0 && { questions: listed }),
+    ...(questionsLeftOut > 0 && { questionsLeftOut }),
+  };
 }
 
 function reportQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }: QuestionToSession): object {
@@ -263,7 +279,8 @@ const NEWEST_MAX = 10;
 /** So many of the newest coordinations are looked at. */
 const LOOKED_MAX = 2_000;
 
-async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
+async function tellOwn(calling: Calling): Promise<ToolAnswer> {
+  const { plans, session } = calling;
   const coordinations = [];
   let looked = 0;
   for await (const { runId, summary } of listRuns(plans.reads)) {
@@ -279,12 +296,29 @@ async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
     coordinations.filter(({ status }) => status === "running").map(({ coordinationId }) => coordinationId),
   );
   if (envelope) running.add(envelope.coordinationId);
-  const questions = [];
-  for (const id of running) questions.push(...(await plans.listQuestionsTo(session, id)));
   return {
     status: "ok",
     coordinations,
-    ...(questions.length > 0 && { questions: questions.map(reportQuestion) }),
+    ...(await listQuestionsIn(calling, running)),
     ...(envelope && { worksOn: { coordinationId: envelope.coordinationId, stepId: envelope.stepId } }),
+  };
+}
+
+async function listQuestionsIn(
+  { plans, session }: Calling,
+  coordinationIds: ReadonlySet<CoordinationId>,
+): Promise<object> {
+  const questions: QuestionToSession[] = [];
+  let leftOut = 0;
+  let unreadable = 0;
+  for (const id of coordinationIds) {
+    const found = await readUnlessDamaged(() => plans.listQuestionsTo(session, id));
+    questions.push(...(found?.questions ?? []));
+    leftOut += found?.leftOut ?? 0;
+    if (!found) unreadable += 1;
+  }
+  return {
+    ...reportQuestions({ questions, leftOut }),
+    ...(unreadable > 0 && { unreadable }),
   };
 }

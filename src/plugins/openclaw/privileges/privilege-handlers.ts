@@ -5,6 +5,7 @@
  * nothing, and goes on. Words of a model are never asked; what holds a session is in the ledger (H3). A session that was held by
  * another ledger, which the gateway used before, may do nothing: this one does not say what holds it.
  */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { listOfferedTools } from "../../../agents/coordination/privileges/offered-tools.ts";
@@ -19,7 +20,13 @@ import { describeError } from "../../../agents/coordination/std/describe-error.t
 import { createRecent } from "../host/recent.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
-import { findRuntime, findStartFailure, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import {
+  findRuntime,
+  findStartFailure,
+  type NarrowedSpawn,
+  type SharedRuntime,
+} from "../runtime-access/shared-runtime.ts";
+import { isNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
 import { extractorsOf } from "../writes/extractor-registry.ts";
 import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
@@ -89,7 +96,7 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
         // Also a session of the dashboard of which the host could never say who began it: most are of people.
         if (!isChild(sessionKey)) return undefined;
         findRuntime()?.health.failed(error, 0);
-        return refuseUntold(sessionKey, parents);
+        return refuseUntold(sessionKey as SessionKey, parents);
       }
     },
     noteUnshownCall: async (event, { sessionKey }) => {
@@ -153,20 +160,41 @@ const UNTOLD =
 const LEFT_BEHIND =
   "the gateway's ledger was changed while this session worked, and the new one does not say what it may do; end your work and report in your result that you could not go on";
 
-/**
- * Refuses a call of a child of which nobody can tell now what it may do. Where the plugin does not start, spawns go on that are to be
- * held to nothing, and others do not: a child that began since then is free.
- */
-function refuseUntold(session: string, { isYoungerThan }: SessionParents): BeforeResult {
+/** Refuses a call of a child of which nobody can tell now what it may do. */
+function refuseUntold(session: SessionKey, parents: SessionParents): BeforeResult {
   const failure = findStartFailure();
   if (!failure) return createRefusal("call", UNTOLD);
-  // A spawn that was recorded before may have its child only now.
-  const isAnyPending = (findRuntime()?.narrowedSpawns.size ?? 0) > 0;
-  if (!isAnyPending && isYoungerThan(session, failure.sinceMs)) return undefined;
+  if (isHeldToNothing(session, parents, failure.sinceMs)) return undefined;
   return createRefusal(
     "call",
     `what this session may do cannot be told, because the coordination plugin does not start: ${describeError(failure.error)}. End your work and report in your result that you could not go on`,
   );
+}
+
+/**
+ * True of a child that began while the plugin did not start, as all sessions above it that were spawned: only spawns go on then that
+ * are to be held to nothing. False where the host cannot say who spawned one of them.
+ */
+function isHeldToNothing(
+  child: SessionKey,
+  { parentOf, isChild, isYoungerThan }: SessionParents,
+  sinceMs: number,
+): boolean {
+  const narrowedSpawns = findRuntime()?.narrowedSpawns ?? new Map<string, NarrowedSpawn>();
+  let session = child;
+  try {
+    for (let depth = 0; depth < BOUNDS.privilegeDepthMax; depth += 1) {
+      const parent = parentOf(session);
+      // A spawn that was recorded before may have its child only now.
+      const isFree = isYoungerThan(session, sinceMs) && !isNarrowedChild(narrowedSpawns, session, parent);
+      if (isChild(session) && !(isFree && parent !== undefined)) return false;
+      if (parent === undefined) return true;
+      session = parent;
+    }
+  } catch {
+    // The host cannot read its record of a session.
+  }
+  return false;
 }
 
 interface BoundsNow extends SessionBounds {
@@ -201,17 +229,12 @@ async function findBounds(
   const untilMs = performance.now() + UNRECORDED_MS_MAX;
   for (;;) {
     const found = await privileges.boundsOf(session, parentOf);
-    if (found.isKnown || !isChild(session) || !isBeingSpawned(runtime, parentOf(session))) return found;
+    if (found.isKnown || !isChild(session)) return found;
+    if (!isNarrowedChild(runtime.narrowedSpawns, session, parentOf(session))) return found;
     if (performance.now() >= untilMs)
       throw new CoordinationError("LEDGER_BUSY", `the spawn of ${session} is not recorded yet`);
     await new Promise((resolve) => setTimeout(resolve, UNRECORDED_POLL_MS));
   }
-}
-
-/** True while a spawn of a session is under way whose child is to be held to something; of any session where that is not known. */
-function isBeingSpawned({ narrowedSpawns }: SharedRuntime, parent: SessionKey | undefined): boolean {
-  for (const session of narrowedSpawns.values()) if (parent === undefined || session === parent) return true;
-  return false;
 }
 
 interface Holding {

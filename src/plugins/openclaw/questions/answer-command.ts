@@ -299,8 +299,9 @@ async function formatQuestionLine(question: QuestionReport, wordChars: number): 
   const { describeSubject, describeAnswers, describeCause } = await import("../../reports/question-lines.ts");
   const { formatInstant } = await import("../../../agents/coordination/std/quantities.ts");
   const { formatShellArguments } = await import("../../../agents/coordination/std/shell-arguments.ts");
-  const { questionId, answers, deadlineAtMs, asked: askedText, wordsWithheld } = question;
-  const words = askedText ? formatWords(askedText, formatShellArguments(questionId), wordChars) : "";
+  const { questionId, answers, deadlineAtMs, asked: askedText, reason, wordsWithheld } = question;
+  const written = reason === undefined ? askedText : { question: reason };
+  const words = written ? formatWords(written, formatShellArguments(questionId), wordChars) : "";
   const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
   const subject = formatLine(`${describeSubject(question)}: ${describeCause(question)}`);
   return `${formatLine(questionId)} (${describeAnswers(answers)}; until ${formatInstant(deadlineAtMs)}): ${subject}.${words}${withheld}`;

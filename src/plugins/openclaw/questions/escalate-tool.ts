@@ -67,9 +67,14 @@ export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
 /** One look may take as long as any request; people take longer. */
 const LOOK_MS = 20_000;
 
+/** Looks at least once: an agent that asks again may be told an answer without a wait. */
 async function awaitOutcome(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
-  let outcome: QuestionOutcome = { kind: "open" };
-  for (let leftMs = waitMs; leftMs > 0 && outcome.kind === "open"; leftMs -= LOOK_MS)
-    outcome = await use(({ plans, signal }) => plans.outcome(questionId, Math.min(LOOK_MS, leftMs), signal));
+  let outcome: QuestionOutcome;
+  let leftMs = waitMs;
+  do {
+    const lookMs = Math.min(LOOK_MS, leftMs);
+    outcome = await use(({ plans, signal }) => plans.outcome(questionId, lookMs, signal));
+    leftMs -= lookMs;
+  } while (leftMs > 0 && outcome.kind === "open");
   return outcome;
 }

@@ -38,7 +38,7 @@ import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
-import { createHostNames } from "../host/host-names.ts";
+import { createHostNames, findAcpDefaultAgent } from "../host/host-names.ts";
 import { hashConfig } from "../host/operator-config.ts";
 import { createHostLogger } from "../host/host-logger.ts";
 import { readTranscript } from "../host/host-runs.ts";
@@ -46,6 +46,7 @@ import { openWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
 import { createMetricsFace } from "./create-metrics-face.ts";
 import { createTelemetryFace } from "./create-telemetry-face.ts";
+import { accessNarrowedSpawns } from "./narrowed-spawns.ts";
 import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
@@ -111,7 +112,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     hooks,
     ...createRules([config, ...ruled.values()], hooks),
     ...(policies && { policies }),
-    acpDefaultAgent: () => acpDefaultAgentOf(api),
+    acpDefaultAgent: () => findAcpDefaultAgent(api),
     config,
     logger,
     ledger,
@@ -155,7 +156,7 @@ function createHookMemory(): Pick<
 > {
   return {
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
-    narrowedSpawns: new Map(),
+    narrowedSpawns: accessNarrowedSpawns(),
     children: createRecent<ChildNow>(CHILDREN_MAX),
     requests: createRecent<string>(REQUESTS_MAX),
   };
@@ -273,10 +274,6 @@ function createGateOfAgent(configs: readonly Phase1Config[], hooks: HookHost): S
     );
     return gates.find((gate) => gate && isStrict(gate)) ?? gates[0];
   };
-}
-
-function acpDefaultAgentOf({ runtime }: OpenClawPluginApi): string | undefined {
-  return runtime.config.current().acp?.defaultAgent;
 }
 
 const MIRROR_STOP_MS_MAX = 5_000;

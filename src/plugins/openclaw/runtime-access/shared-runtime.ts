@@ -70,8 +70,8 @@ export interface SharedRuntime extends Faces {
   readonly acpDefaultAgent: () => string | undefined;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
-  /** Sessions that spawn a child which is to be bounded, by tool call. */
-  readonly narrowedSpawns: Map<string, SessionKey>;
+  /** Spawns of a child which is to be bounded and not recorded yet, by tool call. */
+  readonly narrowedSpawns: Map<string, NarrowedSpawn>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
   /** Reads the newest messages of a session, the oldest first, as the host has them. */
@@ -105,43 +105,60 @@ export interface PendingSpawn {
   readonly stepId: StepId;
 }
 
+/** A spawn whose child is to be bounded. */
+export interface NarrowedSpawn {
+  readonly parent: SessionKey;
+  /** Absent until the host has told it. */
+  readonly child?: SessionKey;
+}
+
 const KEY = Symbol.for("openclaw-coordination.runtime");
 
 /** A reload replaces the runtime within this time; a hook in between waits for the new one. */
 const RELOAD_WAIT_MS = 2_000;
 const RELOAD_POLL_MS = 25;
 
-/** Why the service could not start, where its newest start failed. */
+/** Why the service could not start, where all its starts since the newest runtime failed. */
 const FAILURE_KEY = Symbol.for("openclaw-coordination.failed-start");
 
 interface StartFailure {
   readonly error: Error;
-  /** Since when there is no runtime for that reason. Nothing that comes later has been recorded. */
+  /** Since when there is no runtime, over all starts that failed. Nothing that comes later has been recorded. */
   readonly sinceMs: number;
 }
 
-type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: StartFailure | undefined };
+interface FailedStarts {
+  /** Absent while another start is under way. */
+  readonly error?: Error | undefined;
+  readonly sinceMs: number;
+}
+
+type Holder = { [KEY]?: SharedRuntime; [FAILURE_KEY]?: FailedStarts | undefined };
 
 export function findRuntime(): SharedRuntime | undefined {
   return (globalThis as Holder)[KEY];
 }
 
 /** Notes why the service could not start; `undefined`: it starts. Until it does, whoever needs a runtime is told that. */
-export function noteStartFailure(failure: Error | undefined): void {
-  const isServed = findRuntime()?.closed === false;
-  const sinceMs = isServed ? Number.POSITIVE_INFINITY : Date.now();
-  (globalThis as Holder)[FAILURE_KEY] = failure && { error: failure, sinceMs };
+export function noteStartFailure(error: Error | undefined): void {
+  const holder = globalThis as Holder;
+  const beforeMs = holder[FAILURE_KEY]?.sinceMs ?? Number.POSITIVE_INFINITY;
+  const isUnserved = error !== undefined && findRuntime()?.closed !== false;
+  holder[FAILURE_KEY] = { error, sinceMs: isUnserved ? Math.min(beforeMs, Date.now()) : beforeMs };
 }
 
 /** Returns why the service could not start; `undefined` where its newest start did not fail. */
 export function findStartFailure(): StartFailure | undefined {
-  return (globalThis as Holder)[FAILURE_KEY];
+  const failed = (globalThis as Holder)[FAILURE_KEY];
+  return failed?.error && { error: failed.error, sinceMs: failed.sinceMs };
 }
 
 /** Puts a runtime in place of the one before, and returns that one, closed. */
 export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime | undefined> {
   const previous = findRuntime();
-  (globalThis as Holder)[KEY] = next;
+  const holder = globalThis as Holder;
+  holder[KEY] = next;
+  holder[FAILURE_KEY] = undefined;
   await previous?.close();
   return previous;
 }

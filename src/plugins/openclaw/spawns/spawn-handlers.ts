@@ -21,11 +21,13 @@ import {
   type PrivilegeRules,
   type RulesInForce,
 } from "../runtime-access/rules-in-force.ts";
+import { findAcpDefaultAgent } from "../host/host-names.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { findRepetition } from "./forgotten-children.ts";
 import { findDenial } from "./spawn-decision.ts";
 import { cleanLabel } from "./clean-label.ts";
+import { forgetNarrowedSpawn, noteNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
@@ -60,10 +62,13 @@ const ADMISSION_MS = 3_500;
 export function createSpawnHandlers(dependencies: SpawnHandlerDependencies): SpawnHandlers {
   return {
     beforeSpawn: (event, ctx, untilMs) => ruleOnSpawn(dependencies, { event, ctx, untilMs }),
-    afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
-      dependencies.quietly("after_tool_call", (runtime) =>
-        settle(runtime, { event, sessionKey: ctx.sessionKey }),
-      ),
+    afterSpawn: async (event, { sessionKey }) => {
+      const key = callKey(sessionKey ?? "", event.runId, event.toolCallId);
+      // Also where there is no open runtime, whose ledger would take it.
+      const narrowedSpawns = findRuntime()?.narrowedSpawns;
+      if (narrowedSpawns) noteNarrowedChild(narrowedSpawns, key, event);
+      await dependencies.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey, key }));
+    },
   };
 }
 
@@ -162,12 +167,8 @@ async function findUnheld(
   return explainUnenforceable(target, isNarrowed);
 }
 
-/**
- * True where the spawn itself or the operator's rule for the agent holds the child to something. Words about it that cannot
- * be understood were meant to.
- */
+/** True where the spawn itself or the operator's rule for the agent holds the child to something, or may. */
 function isAskedToHold(rules: PrivilegeRules, reading: SpawnReading): boolean {
-  if (reading.kind === "spawn" && reading.privilegeProblem !== undefined) return true;
   const askedPrivilege = reading.kind === "spawn" ? reading.request.spawn.askedPrivilege : undefined;
   const agentId = reading.target?.agentId;
   // Whose work it will be is not known here: every pack's rules count.
@@ -180,14 +181,18 @@ function isAskedToHold(rules: PrivilegeRules, reading: SpawnReading): boolean {
 
 /**
  * Refuses a spawn that is not recorded although its child is to be held to something: only the ledger tells what that is. Others
- * go on: what holds the session that spawns is found through the host's record of who spawned whom.
+ * go on. Whatever holds the session that spawns holds their children, too: they are found through the host's record of who spawned
+ * whom, also where the ledger cannot be read (`privilege-handlers.ts`).
  */
 function refuseUnrecorded(rules: PrivilegeRules, reading: SpawnReading, because: string): BeforeResult {
+  if (reading.kind === "spawn" && reading.privilegeProblem !== undefined)
+    return createRefusal("spawn", reading.privilegeProblem);
   if (!isAskedToHold(rules, reading)) return undefined;
-  return createRefusal(
-    "spawn",
-    `what its child may do is narrowed, and ${because}, so nothing would hold it`,
-  );
+  const bounds =
+    rules === "unreadable"
+      ? "nobody can tell what its child may do, because the rules in `privileges` are not valid"
+      : "what its child may do is narrowed";
+  return createRefusal("spawn", `${bounds}, and ${because}, so nothing would hold it`);
 }
 
 /**
@@ -209,9 +214,9 @@ function refuseUnheld(
 type CallSource = Pick<SharedRuntime, "acpDefaultAgent" | "names"> & Partial<Pick<SharedRuntime, "requests">>;
 
 /** Nothing is recorded without a runtime, so models and folders keep the names that the call has for them. */
-function createWithoutRuntime({ runtime }: OpenClawPluginApi): CallSource {
+function createWithoutRuntime(api: OpenClawPluginApi): CallSource {
   return {
-    acpDefaultAgent: () => runtime.config.current().acp?.defaultAgent,
+    acpDefaultAgent: () => findAcpDefaultAgent(api),
     names: { modelOf: String, folderOf: String, thinkingOf: () => undefined },
   };
 }
@@ -318,7 +323,7 @@ async function handOverEnvelope(
   const key = callKey(sourceSession, event.runId, event.toolCallId);
   // The host has told already what came of it: its records have the child.
   if (early.kind === "goes on" && !runtime.pendingSpawns.get(key)) return undefined;
-  if (isNarrowed) runtime.narrowedSpawns.set(key, sourceSession);
+  if (isNarrowed) runtime.narrowedSpawns.set(key, { parent: sourceSession });
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
   // Whatever the model wrote there is replaced: the envelope comes from the ledger (H3).
   return { params: { ...event.params, ...cleanLabel(event.params["label"]), coordination: envelope } };
@@ -329,35 +334,35 @@ function describeMalformed(problems: readonly InputProblem[]): string {
   return `the spawn's ${fields} ${problems.length === 1 ? "is" : "are"} malformed; correct or leave out what is named and spawn again`;
 }
 
-async function settle(
-  runtime: SharedRuntime,
-  {
-    event,
-    sessionKey,
-  }: { readonly event: HookEvent<"after_tool_call">; readonly sessionKey: string | undefined },
-): Promise<void> {
+interface EndedSpawn {
+  readonly event: HookEvent<"after_tool_call">;
+  readonly sessionKey: string | undefined;
+  readonly key: string;
+}
+
+async function settle(runtime: SharedRuntime, ended: EndedSpawn): Promise<void> {
+  let isRecorded = false;
   try {
-    await settlePending(runtime, event, sessionKey);
+    isRecorded = await settlePending(runtime, ended);
   } finally {
-    runtime.narrowedSpawns.delete(callKey(sessionKey ?? "", event.runId, event.toolCallId));
+    forgetNarrowedSpawn(runtime.narrowedSpawns, ended.key, isRecorded);
   }
 }
 
-async function settlePending(
-  runtime: SharedRuntime,
-  event: HookEvent<"after_tool_call">,
-  sessionKey: string | undefined,
-): Promise<void> {
-  const pending = takePending(runtime, event, sessionKey);
-  if (!pending || !sessionKey) return;
+/** Records what came of a spawn. Returns whether the ledger knows it now. */
+async function settlePending(runtime: SharedRuntime, ended: EndedSpawn): Promise<boolean> {
+  const { event, sessionKey, key } = ended;
+  const pending = takePending(runtime, event, key);
+  if (!pending || !sessionKey) return false;
   const claim = { ...pending, sourceSession: sessionKey as SessionKey };
   const coordinator = await runtime.coordinator();
   const result = readSpawnResult(event);
   if (result.kind === "refused") await coordinator.refuseSpawn(claim, result.message);
   if (result.kind === "failed") await coordinator.failSpawn(claim, result.message);
-  if (result.kind !== "accepted") return;
+  if (result.kind !== "accepted") return result.kind !== "unclear";
   const envelope = await coordinator.confirmSpawn(claim, result.child);
   if (envelope) await runtime.runner.bind(envelope);
+  return envelope !== undefined;
 }
 
 /**
@@ -367,9 +372,8 @@ async function settlePending(
 function takePending(
   runtime: SharedRuntime,
   event: HookEvent<"after_tool_call">,
-  sessionKey: string | undefined,
+  key: string,
 ): PendingSpawn | undefined {
-  const key = callKey(sessionKey ?? "", event.runId, event.toolCallId);
   const pending = runtime.pendingSpawns.get(key);
   if (!pending) return undefined;
   const named = stepNamedIn(event.params);

@@ -105,8 +105,15 @@ interface CoordinationParam {
   readonly rest: unknown;
 }
 
-/** Fields that say nothing about what the child may do: those of an envelope, which claim authority, and the wish to spawn again. */
-const UNBOUNDING: ReadonlySet<string> = new Set([...Object.keys(coordinationEnvelopeSchema.shape), "again"]);
+/**
+ * Fields that say nothing about what the child may do: those of an envelope, which claim authority, with the deadline as a child reads
+ * it in its prompt (`prompt-context.ts`), and the wish to spawn again.
+ */
+const UNBOUNDING: ReadonlySet<string> = new Set([
+  ...Object.keys(coordinationEnvelopeSchema.shape),
+  "deadline",
+  "again",
+]);
 
 function readCoordinationParam(param: unknown): CoordinationParam {
   const value = readJsonText(param);

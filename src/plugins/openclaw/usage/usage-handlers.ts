@@ -8,6 +8,7 @@ import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunCount } from "../../../agents/coordination/runtime/usage/usage-book.ts";
 import type { HookContext, HookResult } from "../host/sdk.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
+import type { RunQuietly } from "../runtime-access/run-quietly.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
 /** The host ends a run that is cancelled within some tenths of a second, or some seconds when it is busy; after this its model is asked again. */
@@ -19,8 +20,6 @@ export interface UsageHandlers {
   beforeRun(ctx: HookContext<"before_agent_run">): Promise<HookResult<"before_agent_run">>;
   beforeCall(ctx: HookContext<"before_tool_call">): Promise<HookResult<"before_tool_call">>;
 }
-
-type RunQuietly = <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 
 export function createUsageHandlers(runQuietly: RunQuietly): UsageHandlers {
   return {

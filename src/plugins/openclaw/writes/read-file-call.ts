@@ -1,6 +1,6 @@
 /** Owns: what a call of one of the host's own file tools changes or looks at. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import type { TextPlace, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { proposeEdits, readEdits, type Edit } from "./apply-edits.ts";
 import { resolveFileToolPath, resolvePatchPath, parsePlainPath } from "./host-path.ts";
 import { readParam, readTextParam } from "./param.ts";
@@ -13,7 +13,21 @@ export const EDITS_MAX = 256;
 
 export function readReadCall({ params, folder }: ToolCall): ToolReading | undefined {
   const path = pathOf(params, folder);
-  return path === undefined ? undefined : { targets: [], reads: [{ path, folder }] };
+  if (path === undefined) return undefined;
+  const from = { line: numberOf(params, "offset", 1), character: numberOf(params, "cursor", 0) };
+  return { targets: [], reads: [{ path, folder, from }] };
+}
+
+/** Returns where the host stopped reading a text, as its result says; `undefined` where that is the end. */
+export function findReadEnd(result: unknown): TextPlace | undefined {
+  const continuation = readParam(readParam(result, "details"), "continuation");
+  if (continuation === undefined) return undefined;
+  return { line: numberOf(continuation, "offset", 1), character: numberOf(continuation, "cursor", 0) };
+}
+
+function numberOf(params: unknown, name: string, otherwise: number): number {
+  const value = readParam(params, name);
+  return typeof value === "number" && Number.isFinite(value) ? value : otherwise;
 }
 
 export function readWriteCall({ params, folder }: ToolCall): ToolReading {

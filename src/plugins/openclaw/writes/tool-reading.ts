@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type {
-  Place,
+  ReadPlace,
   Undetermined,
   WriteTarget,
 } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
@@ -29,7 +29,7 @@ export interface ToolCall {
 
 export interface ToolReading {
   readonly targets: readonly WriteTarget[];
-  readonly reads: readonly Place[];
+  readonly reads: readonly ReadPlace[];
   readonly undetermined?: Undetermined;
   readonly mayTouchAnything?: boolean;
   /** Where it works, where it may touch anything. */

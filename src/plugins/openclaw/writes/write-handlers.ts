@@ -13,6 +13,7 @@ import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../h
 import { readRulesInForce } from "../runtime-access/rules-in-force.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "./extractor-registry.ts";
+import { findReadEnd } from "./read-file-call.ts";
 import { isWatched, readToolCall } from "./read-tool-call.ts";
 import { rewriteCall } from "./rewrite-call.ts";
 import type { ToolReading } from "./tool-reading.ts";
@@ -25,23 +26,31 @@ type AfterContext = HookContext<"after_tool_call">;
 
 export interface WriteHandlerDependencies {
   readonly api: OpenClawPluginApi;
-  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+  /** @throws CoordinationError `LEDGER_BUSY` when there is no answer by `answerByMs`; absent: within the time of any call. */
+  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>, answerByMs?: number) => Promise<T>;
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 }
 
+/** When a hook began, and when its host must have the answer. */
+export interface CallTimes {
+  readonly hookBeganAtMs: number;
+  readonly answerByMs: number;
+}
+
 export interface WriteHandlers {
-  /** `hookBeganAtMs`: where the hook has waited for something else already. */
-  beforeCall(event: BeforeEvent, ctx: BeforeContext, hookBeganAtMs?: number): Promise<BeforeResult>;
+  /** `times`: where the hook has waited for something else already. */
+  beforeCall(event: BeforeEvent, ctx: BeforeContext, times?: CallTimes): Promise<BeforeResult>;
   afterCall(event: AfterEvent, ctx: AfterContext): Promise<void>;
 }
 
 export function createWriteHandlers(dependencies: WriteHandlerDependencies): WriteHandlers {
   return {
-    beforeCall: async (event, ctx, hookBeganAtMs): Promise<BeforeResult> => {
+    beforeCall: async (event, ctx, times): Promise<BeforeResult> => {
       if (!mayConcern(dependencies.api, event.toolName)) return undefined;
       try {
-        return await dependencies.use((runtime) =>
-          ruleOn(dependencies, runtime, { event, ctx, hookBeganAtMs }),
+        return await dependencies.use(
+          (runtime) => ruleOn(dependencies, runtime, { event, ctx, times }),
+          times?.answerByMs,
         );
       } catch (error) {
         // Somebody must be able to look into what is wrong.
@@ -55,7 +64,8 @@ export function createWriteHandlers(dependencies: WriteHandlerDependencies): Wri
       const key = callKey(event, ctx);
       const work = dependencies.quietly("after_tool_call", async (runtime) => {
         const { arbiter } = await runtime.coordinator();
-        await arbiter.callEnded(key, { hasFailed: hasFailed(event) });
+        const readUpTo = event.toolName === "read" ? findReadEnd(event.result) : undefined;
+        await arbiter.callEnded(key, { hasFailed: hasFailed(event), ...(readUpTo && { readUpTo }) });
         if (sessionKey) await endChange(runtime, sessionKey, key);
       });
       if (sessionKey) holdEndUntil(sessionKey, work);
@@ -86,13 +96,13 @@ function hasFailed({ error, result }: AfterEvent): boolean {
 export interface HookedCall {
   readonly event: BeforeEvent;
   readonly ctx: BeforeContext;
-  readonly hookBeganAtMs?: number | undefined;
+  readonly times?: CallTimes | undefined;
 }
 
 async function ruleOn(
   { api }: WriteHandlerDependencies,
   runtime: SharedRuntime,
-  { event, ctx, hookBeganAtMs }: HookedCall,
+  { event, ctx, times }: HookedCall,
 ): Promise<BeforeResult> {
   const { sessionKey } = ctx;
   if (!sessionKey) return undefined;
@@ -105,7 +115,10 @@ async function ruleOn(
     session: sessionKey as SessionKey,
     tool: event.toolName,
     callKey: key,
-    ...(hookBeganAtMs !== undefined && { hookBeganAtMs: hookBeganAtMs as EpochMs }),
+    ...(times && {
+      hookBeganAtMs: times.hookBeganAtMs as EpochMs,
+      answerByMs: times.answerByMs as EpochMs,
+    }),
     ...reading,
     rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
   });

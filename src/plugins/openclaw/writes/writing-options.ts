@@ -36,20 +36,34 @@ const RUNS_ANOTHER = new Set([
   ..."time timeout uvx watch xargs".split(" "),
 ]);
 
-const RUNS_CODE: WritingOptions = {
+const RUNS_CODE = {
+  acts: ["-c", "-e", "-p", "-i", "-m", "-r", "--eval", "--print", "--require", "--import"],
+} as const;
+/** Also what it writes about its own run, into files that it names itself. */
+const NODE: WritingOptions = {
+  files: [
+    "--redirect-warnings",
+    "--cpu-prof-dir",
+    "--cpu-prof-name",
+    "--heap-prof-dir",
+    "--heap-prof-name",
+    "--diagnostic-dir",
+    "--report-directory",
+    "--report-filename",
+    "--localstorage-file",
+  ],
   acts: [
-    "-c",
-    "-e",
-    "-p",
-    "-i",
-    "-m",
-    "-r",
-    "--eval",
-    "--print",
-    "--require",
-    "--import",
+    ...RUNS_CODE.acts,
     "--prof",
     "--cpu-prof",
+    "--heap-prof",
+    "--heapsnapshot-near-heap-limit",
+    "--heapsnapshot-signal",
+    "--report-on-fatalerror",
+    "--report-on-signal",
+    "--report-uncaught-exception",
+    "--build-snapshot",
+    "--trace-event-categories",
   ],
 };
 const AWK: WritingOptions = {
@@ -121,7 +135,7 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   less: { files: ["-o", "-O"], acts: ["-k"] },
   lua: { acts: ["-e", "-l", "-i"] },
   mawk: AWK,
-  node: RUNS_CODE,
+  node: NODE,
   openssl: { files: ["-out", "-keyout"] },
   perl: RUNS_CODE,
   php: {
@@ -154,7 +168,10 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
     ],
   },
   tree: { files: ["-o"] },
-  tsc: { acts: ["-b", "-d", "-p", "--build", "--incremental", "--declaration", "--init"] },
+  tsc: {
+    files: ["--generateCpuProfile", "--generateTrace", "--declarationDir"],
+    acts: ["-b", "-d", "-p", "--build", "--incremental", "--declaration", "--init"],
+  },
   vitest: { acts: ["-u", "--coverage"] },
   wget: { files: ["-O", "-o", "-a", "-P"], acts: ["-r", "-m", "-c", "-N", "--mirror", "--post-file"] },
   xmllint: { files: ["-o"] },
@@ -164,14 +181,15 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
 
 /** Words of an option's name that say that its value is written. */
 const NAMES_FILE = new Set(
-  "out output outfile outdir outputfile outputdir logfile junitxml tsbuildinfofile".split(" "),
+  "destination out output outfile outdir outputfile outputdir logfile junitxml tsbuildinfofile".split(" "),
 );
 /** Words of an option's name that say that something is changed. */
-const SAYS_CHANGE = new Set(
-  "append clean create delete dump edit exec execute fix force inplace install log overwrite purge remove save update upgrade write".split(
+const SAYS_CHANGE = new Set([
+  ..."append clean create delete dump edit exec execute fix force generate inplace install log overwrite".split(
     " ",
   ),
-);
+  ..."purge remove save update upgrade write".split(" "),
+]);
 
 /** Finds what the arguments write that lie in these ranges of the command: what an operator left open. */
 export function findArgumentWrites(

@@ -11,7 +11,7 @@ import {
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { textOf } from "../../reports/find-coordination.ts";
 import { createShowReport, readDetails, readTimeline } from "../../reports/show-report.ts";
-import { readTree } from "../../reports/tree.ts";
+import { readTree, withUsageOfTree } from "../../reports/tree.ts";
 import type { CoordinationDetail, PlanShape, RunDetail, StepResult } from "../contract/runs.ts";
 import { createWorkflow } from "./list-runs.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
@@ -52,12 +52,14 @@ async function readCoordinationDetail(
   { sequence, now }: { readonly sequence: number; readonly now: EpochMs },
 ): Promise<CoordinationDetail> {
   const plan = await readPlanShape(reader, view);
+  const tree = await readTree(reader, view, now);
+  const billed = withUsageOfTree(view, tree);
   return {
     kind: view.plan ? "plan" : "coordination",
     id: view.coordinationId,
-    view: createShowReport(await readDetails(reader, view)),
-    timeline: (await readTimeline(reader, view, now)).timeline,
-    tree: await readTree(reader, view, now),
+    view: createShowReport(await readDetails(reader, billed)),
+    timeline: (await readTimeline(reader, billed, now)).timeline,
+    tree,
     ...(plan && { plan }),
     sequence,
     atMs: now,

@@ -1,6 +1,5 @@
 /** Owns: the collaborators that the modules of arbitration share. */
 import type { ConflictsConfig } from "../../contracts/config/config.ts";
-import type { AgentId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentReader } from "../../ports/content-store.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
@@ -18,13 +17,12 @@ export interface ArbitrationDependencies {
   /** Loaded with the first merge. */
   readonly textMerge: () => Promise<TextMerge>;
   readonly conflicts: ConflictsConfig;
-  /** The folder in which an agent works. */
-  readonly workspaceOf: (agent: AgentId) => string;
   /** Hooks of other authors' plugins; absent where there can be none. */
   readonly hooks?: PluginHooks;
 }
 
-export interface ArbiterDependencies extends ArbitrationDependencies, Pick<PlanDependencies, "refOf"> {
+export interface ArbiterDependencies
+  extends ArbitrationDependencies, Pick<PlanDependencies, "refOf" | "folderOf"> {
   readonly store: LedgerStore;
   readonly content: ContentReader;
   readonly clock: Clock;

@@ -192,14 +192,18 @@ interface Request {
   readonly looks: readonly Looked[];
 }
 
-/** The host waits 18 s for a hook. A plugin that kept the thread has used them up: then the answer must not wait for anything. */
-const LATEST_MS = 17_000;
+/** The time for an answer, where the call tells no other. */
+const ANSWER_MS = 12_000;
+
+/** A plugin that kept the thread may have left less of the time than the ledger needs: then the answer must not wait for anything. */
+const LEFT_MS_MIN = 1_000;
 
 /** Rules again when plugins have been asked, or what stood in the way has ended, as long as there is time. */
 async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
   const { participant, call, targets } = ruleRequest;
   const beganAtMs = arbiter.clock.now();
-  const plugins = createPluginRulings(arbiter, { tool: call.tool, beganAtMs });
+  const answerByMs = call.answerByMs ?? addMs(beganAtMs, ANSWER_MS);
+  const plugins = createPluginRulings(arbiter, { tool: call.tool, answerByMs });
   for (;;) {
     if (targets.length > 0) await arbiter.policyLocator.refresh(await readPolicies(arbiter, participant));
     const answer = await arbiter.inTurn(() =>
@@ -207,7 +211,7 @@ async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<W
     );
     if ("isUnasked" in answer) {
       await plugins.ask(participant);
-      if (arbiter.clock.now() > addMs(call.hookBeganAtMs ?? beganAtMs, LATEST_MS))
+      if (arbiter.clock.now() > addMs(answerByMs, -LEFT_MS_MIN))
         return refuseForTimeout(arbiter, participant);
     } else if ("waitUntilMs" in answer) await oneOf(arbiter, answer.waitUntilMs);
     else return answer;

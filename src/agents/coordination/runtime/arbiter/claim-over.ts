@@ -4,6 +4,7 @@ import type { SettleReview } from "../../contracts/commands.ts";
 import { CoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
+import { canWrite } from "../../dispatch/decide-claims.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import { findClaimOfRequester } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
@@ -65,6 +66,11 @@ export async function claimApproved(arbiter: Dependencies, runId: CoordinationId
   for (const { conflictId, resource, contest } of listApprovedReviews(state)) {
     if (!contest) continue;
     const { requester: stepId } = contest;
+    if (!canWrite(state, stepId)) {
+      // Its command overwrote the file after its step had ended: whoever holds the file keeps it.
+      await arbiter.runs.submit(runId, [{ type: "settleReview", conflictId, answer: "withdrawn" }]);
+      continue;
+    }
     await ruleAgainAfterRace(async () => {
       const now = arbiter.clock.now();
       const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);

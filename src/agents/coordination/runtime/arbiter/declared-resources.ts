@@ -14,7 +14,7 @@ export interface DeclaredResources {
 export function createDeclaredResources(dependencies: {
   readonly plans: PlanSource;
   readonly files: ResourceFiles;
-  readonly workspaceOf: (agent: AgentId) => string;
+  readonly folderOf: (agent: AgentId) => string;
 }): DeclaredResources {
   /** The resources that the names of a step lead to, per compiled plan. */
   const located = new WeakMap<IndexedGraph, Map<StepId, Promise<string[]>>>();
@@ -36,7 +36,7 @@ export function createDeclaredResources(dependencies: {
     const file = parseFile(name);
     // Where a path of another machine leads is known there.
     if (!file || (file.machine !== undefined && file.machine !== dependencies.files.machine)) return name;
-    return dependencies.files.locate(file.path, dependencies.workspaceOf(agent));
+    return dependencies.files.locate(file.path, dependencies.folderOf(agent));
   };
   return {
     declarersOf: async ({ state }, resource) => {

@@ -7,7 +7,7 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import { isOwnedBy } from "../../contracts/coordination-summary.ts";
 import { PRIORITIES } from "../../contracts/envelope.ts";
-import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../../contracts/ids.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
 import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts";
 import { holdingOf, type OpenCoordination, type ResourceChange, type Step } from "../../ledger/state.ts";
 import { nameOfChanged } from "../../ledger/summary.ts";
@@ -15,7 +15,8 @@ import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { DeclaredResources } from "./declared-resources.ts";
 import type { KnownVersions, Seen } from "./known-versions.ts";
-import type { Participant, Participants } from "./participants.ts";
+import type { Participant } from "./participants.ts";
+import { splitClaims, type SuperiorDependencies } from "./split-claims.ts";
 
 /** More steps that hold something below one folder are not looked at. */
 const HOLDERS_MAX = 1_024;
@@ -55,8 +56,7 @@ export async function findHolders(
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): Promise<readonly ClaimEntry[]> {
   const { claims } = await dependencies.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
-  const isSuperior = superiorsOf(dependencies, participant);
-  return claims.filter((claim) => !isOf(claim, participant) && !isSuperior(claim));
+  return (await splitClaims(dependencies, participant, claims)).holders;
 }
 
 /** True when a step that is not the requester, nor has it work, holds the resource or declares it while it is at work. */
@@ -73,10 +73,10 @@ export async function isHeldByOthers(
   return (await dependencies.declared.declarersOf(participant, resource)).length > 0;
 }
 
-export interface OppositionDependencies extends Pick<ArbiterDependencies, "store" | "runs" | "settings"> {
+export interface OppositionDependencies
+  extends Pick<ArbiterDependencies, "store" | "runs" | "settings">, SuperiorDependencies {
   readonly declared: DeclaredResources;
   readonly known: KnownVersions;
-  readonly participants: Pick<Participants, "ownedBy">;
 }
 
 export async function findOpposition(
@@ -90,14 +90,10 @@ export async function findOpposition(
     limit: HOLDERS_MAX,
   });
   const requesterClaim = await findClaimOfRequester(dependencies, participant, { resource, now });
-  const isSuperior = superiorsOf(dependencies, participant);
-  const [delegated, holders] = partition(
-    claims.filter((claim) => !isOf(claim, participant)),
-    isSuperior,
-  );
+  const { delegated, holders } = await splitClaims(dependencies, participant, claims);
   const declarers = await dependencies.declared.declarersOf(participant, resource);
   const isDeclarer = declarers.some(({ spec }) => spec.stepId === participant.stepId);
-  const base = dependencies.known.seen(participant.session, resource);
+  const base = findSight(dependencies, wanted);
   const changer = await changerOf(dependencies, wanted);
   const against = [
     ...holders.map((claim) => contestantFromClaim(claim, { participant, declarers })),
@@ -138,39 +134,6 @@ function pickStrongest(against: readonly Contestant[]): Contestant[] {
   if (against.length < BOUNDS.claimsMax) return [...against];
   const rankPriority = ({ priority }: Contestant): number => PRIORITIES.indexOf(priority);
   return against.toSorted((a, b) => rankPriority(b) - rankPriority(a)).slice(0, BOUNDS.claimsMax - 1);
-}
-
-/**
- * Who has the requester work: the steps that it descends from, the owner in whatever it owns, and the step whose child submitted its
- * plan.
- */
-function superiorsOf(
-  { participants }: OppositionDependencies,
-  { runId, stepId, state }: Participant,
-): (claim: ClaimEntry) => boolean {
-  const steps = new Set<StepId>();
-  for (
-    let step = state.steps.get(stepId);
-    step?.spec.parentStepId;
-    step = state.steps.get(step.spec.parentStepId)
-  )
-    steps.add(step.spec.parentStepId);
-  const { parent, ownerSession } = state.created;
-  const owned = new Set([runId, ...participants.ownedBy(ownerSession)]);
-  return (claim) => {
-    if (claim.stepId === OWNER_STEP_ID && owned.has(claim.runId)) return true;
-    if (claim.runId === runId) return steps.has(claim.stepId);
-    if (!parent || claim.runId !== parent.coordinationId) return false;
-    return claim.stepId === parent.stepId || claim.stepId === OWNER_STEP_ID;
-  };
-}
-
-function partition<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
-  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
-}
-
-function isOf({ runId, stepId }: ClaimEntry, participant: Participant): boolean {
-  return runId === participant.runId && stepId === participant.stepId;
 }
 
 function isSame(a: Contestant, b: Contestant): boolean {
@@ -236,12 +199,20 @@ async function changerOf(
   const { participant, resource } = wanted;
   const look = findComparableLook(wanted);
   if (!look) return undefined;
-  const seen = dependencies.known.seen(participant.session, resource);
+  const seen = findSight(dependencies, wanted);
   const sinceMs = seen ? findChangeSince(seen, look) : findUnseenSince(wanted, look);
   if (sinceMs === undefined) return undefined;
   const missed = await findMissed(dependencies, { participant, resource, seen, look, sinceMs });
   if (missed) return contestantFromChange(participant, missed);
   return seen && wanted.replaces ? findOutsider(dependencies, { participant, seen, look }) : undefined;
+}
+
+/** Finds what the change is based on: who replaces everything must have seen all of it. */
+function findSight(
+  { known: knownVersions }: OppositionDependencies,
+  { participant: { session }, resource, replaces }: Wanted,
+): Seen | undefined {
+  return replaces ? knownVersions.seenWhole(session, resource) : knownVersions.seen(session, resource);
 }
 
 /** Content that a version tells, and that no call is about to change. A folder has no such content: nobody can read it again. */

@@ -3,6 +3,7 @@
  * not known, and then what the ledger says of changes decides.
  */
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
+import type { TextPlace } from "./write-call.ts";
 
 const SESSIONS_MAX = 2_000;
 const RESOURCES_MAX = 4_000;
@@ -10,6 +11,8 @@ const RESOURCES_MAX = 4_000;
 export interface Sight {
   readonly version: string;
   readonly atMs: EpochMs;
+  /** The session has seen a part of it: all that comes before this place, if anything, and perhaps more. Absent: all of it. */
+  readonly upTo?: TextPlace;
   /** Changes of others were merged into what the session wrote, and it has not seen them. */
   readonly lacksMerged?: boolean;
 }
@@ -21,6 +24,8 @@ export interface Seen extends Sight {
 
 export interface KnownVersions {
   seen(session: SessionKey, resource: string): Seen | undefined;
+  /** The last version that the session has seen all of. */
+  seenWhole(session: SessionKey, resource: string): Seen | undefined;
   /** `order`: where it was looked at before now, as `takeNextOrder` counted then. */
   see(session: SessionKey, resource: string, sight: Sight, order?: number): void;
   /** Counts on: what is seen from now on comes later. */
@@ -30,8 +35,13 @@ export interface KnownVersions {
   touchedAtMs(session: SessionKey): EpochMs | undefined;
 }
 
+interface OfResource {
+  readonly last: Seen;
+  readonly whole: Seen | undefined;
+}
+
 interface OfSession {
-  readonly resources: Map<string, Seen>;
+  readonly resources: Map<string, OfResource>;
   touchedAtMs?: EpochMs;
 }
 
@@ -40,14 +50,18 @@ export function createKnownVersions(): KnownVersions {
   let lastOrder = 0;
   const takeNextOrder = (): number => (lastOrder += 1);
   const findSession = (session: SessionKey): OfSession => {
-    const seenBySession = sessions.get(session) ?? { resources: new Map<string, Seen>() };
+    const seenBySession = sessions.get(session) ?? { resources: new Map<string, OfResource>() };
     toEnd(sessions, session, seenBySession, SESSIONS_MAX);
     return seenBySession;
   };
   return {
-    seen: (session, resource) => sessions.get(session)?.resources.get(resource),
+    seen: (session, resource) => sessions.get(session)?.resources.get(resource)?.last,
+    seenWhole: (session, resource) => sessions.get(session)?.resources.get(resource)?.whole,
     see: (session, resource, sight, order = takeNextOrder()) => {
-      toEnd(findSession(session).resources, resource, { ...sight, order }, RESOURCES_MAX);
+      const { resources } = findSession(session);
+      const last = { ...sight, order };
+      const whole = sight.upTo ? resources.get(resource)?.whole : last;
+      toEnd(resources, resource, { last, whole }, RESOURCES_MAX);
     },
     takeNextOrder,
     touchAnything: (session, atMs) => {

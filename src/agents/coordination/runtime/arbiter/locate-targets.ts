@@ -2,16 +2,17 @@
 import type { Arbitration } from "./arbiter-state.ts";
 import type { LocatedTarget } from "./assessed-target.ts";
 import type { Participant } from "./participants.ts";
-import type { Place, WriteCall } from "./write-call.ts";
+import type { Place, ReadPlace, WriteCall } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";
 
 /** Looks at everything that the call would show to its session. */
-export async function looksOf(arbiter: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
+export async function looksOf(arbiter: Arbitration, reads: readonly ReadPlace[]): Promise<Looked[]> {
   const looks: Looked[] = [];
   for (const place of reads) {
     const resource = "resource" in place ? undefined : await arbiter.files.locate(place.path, place.folder);
     const look = resource === undefined ? undefined : await arbiter.files.look(resource);
-    if (resource !== undefined && look && "version" in look) looks.push({ resource, version: look.version });
+    if (resource === undefined || !look || !("version" in look)) continue;
+    looks.push({ resource, version: look.version, ...(place.from && { from: place.from }) });
   }
   return looks;
 }

@@ -27,7 +27,10 @@ export interface Participant {
   readonly session: SessionKey;
   readonly state: OpenCoordination;
   readonly priority: Priority;
-  /** When its attempt began: others' changes since then to a file that it has not seen are unknown to it; absent for an owner. */
+  /**
+   * When its attempt began, or the oldest open coordination of an owner: others' changes since then to a file that it has not seen
+   * are unknown to it. Absent where nobody asks whom it opposes.
+   */
   readonly beganAtMs?: EpochMs;
 }
 
@@ -63,16 +66,14 @@ export function createParticipants(dependencies: {
   const remove = (runId: CoordinationId): void => {
     for (const [owner, runIds] of owned) if (runIds.delete(runId) && runIds.size === 0) owned.delete(owner);
   };
-  const newestOf = (session: SessionKey): CoordinationId | undefined => {
-    const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
-    return runs.at(-1)?.[0];
-  };
   const findOwnStanding = async (session: SessionKey): Promise<Standing> => {
-    for (let newest = newestOf(session); newest; newest = newestOf(session)) {
-      const standing = await findStandingOfOwner(dependencies.runs, newest, session);
-      if (standing.kind !== "none") return standing;
+    const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
+    const beganAtMs = Math.min(...runs.map(([, atMs]) => atMs)) as EpochMs;
+    for (const [runId] of runs.toReversed()) {
+      const state = await dependencies.runs.state(runId);
+      if (state.kind === "open") return createStandingOfOwner(state, session, beganAtMs);
       // Another gateway ended it.
-      remove(newest);
+      remove(runId);
     }
     return { kind: "none" };
   };
@@ -114,17 +115,11 @@ function runUntilDone(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-async function findStandingOfOwner(
-  runs: RunLog,
-  newest: CoordinationId,
-  session: SessionKey,
-): Promise<Standing> {
-  const state = await runs.state(newest);
-  if (state.kind !== "open") return { kind: "none" };
+function createStandingOfOwner(state: OpenCoordination, session: SessionKey, beganAtMs: EpochMs): Standing {
   const { coordinationId: runId } = state;
   return {
     kind: "participant",
-    participant: { runId, stepId: OWNER_STEP_ID, session, state, priority: "normal" },
+    participant: { runId, stepId: OWNER_STEP_ID, session, state, priority: "normal", beganAtMs },
   };
 }
 

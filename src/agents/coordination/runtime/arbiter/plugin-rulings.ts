@@ -19,8 +19,8 @@ import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Participant } from "./participants.ts";
 
-/** All plugins and all contests of a call together; the host waits for 18 s, and other work needs some of them. */
-const PLUGINS_MS = 10_000;
+/** The end of a call's time, which all plugins and all contests together leave to what is recorded of their rulings. */
+const RECORDING_MS = 2_000;
 
 /** Extra time for the host of the hooks, which ends a late plugin at the deadline and names it. */
 const GRACE_MS = 250;
@@ -47,11 +47,11 @@ const NO_OPINION: PluginOpinion = {};
 
 export function createPluginRulings(
   dependencies: Dependencies,
-  { tool, beganAtMs }: { readonly tool: string; readonly beganAtMs: EpochMs },
+  { tool, answerByMs }: { readonly tool: string; readonly answerByMs: EpochMs },
 ): PluginRulings {
   const answers = new Map<string, PluginOpinion>();
   const unasked = new Map<string, { readonly resource: string; readonly contest: Contested }>();
-  const deadlineAtMs = addMs(beganAtMs, PLUGINS_MS);
+  const deadlineAtMs = addMs(answerByMs, -RECORDING_MS);
   return {
     findOpinion: (participant, resource, contest) => {
       if (contest.from === "high_risk" || !dependencies.hooks?.hasAny("arbitrate")) return NO_OPINION;

@@ -4,6 +4,8 @@ import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
 import { isFile } from "../../contracts/resource-names.ts";
 import { createApprovalCheck } from "../../dispatch/conflict-questions.ts";
 import type { Arbitration } from "./arbiter-state.ts";
+import type { Seen } from "./known-versions.ts";
+import type { TextPlace } from "./write-call.ts";
 import type { CallUnderWay, ChangeUnderWay, Ending, Looked } from "./writes-under-way.ts";
 
 /** Calls; beyond them the oldest is given up. */
@@ -14,7 +16,7 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
   if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
-  if (!ending.hasFailed) for (const look of looks) seeLooked(arbiter, call, look);
+  if (!ending.hasFailed) for (const look of looks) seeLooked(arbiter, call, { look, ending });
   const commands: Command[] = [];
   for (const change of changes) commands.push(...(await endOf(arbiter, call, { change, ending })));
   if (commands.length === 0) return;
@@ -23,11 +25,41 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
 }
 
 /** A version is as old as the look at it: a change since then is one that the session does not know, unless it made it. */
-function seeLooked(arbiter: Arbitration, call: CallUnderWay, { resource, version, changedTo }: Looked): void {
+function seeLooked(
+  arbiter: Arbitration,
+  call: CallUnderWay,
+  { look, ending }: { readonly look: Looked; readonly ending: Ending },
+): void {
+  const { resource, changedTo } = look;
   if (hasSeenSince(arbiter, call, resource)) return;
+  const { known: knownVersions } = arbiter;
   const { session } = call.participant;
-  const order = changedTo === undefined ? call.seenOrder : arbiter.known.takeNextOrder();
-  arbiter.known.see(session, resource, { version: changedTo ?? version, atMs: call.atMs }, order);
+  const version = changedTo ?? look.version;
+  const seen = knownVersions.seen(session, resource);
+  const upTo = findSeenUpTo(seen?.version === version ? seen : undefined, look, ending.readUpTo);
+  const order = changedTo === undefined ? call.seenOrder : knownVersions.takeNextOrder();
+  knownVersions.see(session, resource, { version, atMs: call.atMs, ...(upTo && { upTo }) }, order);
+}
+
+/** The beginning of a text. */
+const BEGINNING: TextPlace = { line: 1, character: 0 };
+
+/**
+ * Returns up to where a session has seen a version without a gap when it has looked at it once more; `undefined` where that is all of it.
+ */
+function findSeenUpTo(
+  before: Seen | undefined,
+  { from = BEGINNING }: Pick<Looked, "from">,
+  readUpTo: TextPlace | undefined,
+): TextPlace | undefined {
+  if (before && !before.upTo) return undefined;
+  const seenUpTo = before?.upTo ?? BEGINNING;
+  if (isBehind(from, seenUpTo)) return seenUpTo;
+  return readUpTo && isBehind(seenUpTo, readUpTo) ? seenUpTo : readUpTo;
+}
+
+function isBehind(a: TextPlace, b: TextPlace): boolean {
+  return a.line > b.line || (a.line === b.line && a.character > b.character);
 }
 
 /** Draws the consequences of one change, made or not. */
@@ -39,11 +71,14 @@ async function endOf(
   const { resource, token, before } = change;
   const { stepId } = call.participant;
   const version = await versionOf(arbiter, resource);
-  if (version !== undefined && version !== before) {
+  change.hasEnded = true;
+  const isMade = version !== undefined && version !== before;
+  const released = endUseOfClaim(arbiter, call, { change, isUsed: isMade || !ending.hasFailed });
+  if (isMade) {
     see(arbiter, call, { change, version });
     return [{ type: "recordChange", stepId, resource, version, tool: toolOf(call), token }];
   }
-  if (ending.hasFailed) return releaseUnusedClaim(arbiter, call, change);
+  if (ending.hasFailed) return released;
   if (version !== undefined) see(arbiter, call, { change, version });
   else if (isOfApproval(call, change))
     return [{ type: "recordChange", stepId, resource, version: UNKNOWN_VERSION, tool: toolOf(call), token }];
@@ -68,14 +103,19 @@ function isOfApproval(
   );
 }
 
-/** A claim that nothing was done under keeps nobody out. */
-function releaseUnusedClaim(
+/**
+ * Releases a new claim that nothing was done under: it keeps nobody out. While other calls are under way under it, the last of them to
+ * fail releases it, unless one of them uses it.
+ */
+function endUseOfClaim(
   { underWay }: Arbitration,
   call: CallUnderWay,
-  { token, isNew }: ChangeUnderWay,
+  { change, isUsed }: { readonly change: ChangeUnderWay; readonly isUsed: boolean },
 ): Command[] {
-  if (!isNew || underWay.isUsed(token, call)) return [];
-  return [{ type: "releaseClaims", because: "unused", tokens: [token] }];
+  const others = underWay.listChangesUnder(change.token, call);
+  if (isUsed || change.isNew) for (const other of others) other.isNew = !isUsed;
+  if (isUsed || !change.isNew || others.length > 0) return [];
+  return [{ type: "releaseClaims", because: "unused", tokens: [change.token] }];
 }
 
 /** Returns the version of what is in a file now; `undefined` for a folder, and for what cannot be read. */
@@ -95,15 +135,29 @@ function see(
 ): void {
   const { known: knownVersions, clock, underWay } = arbiter;
   const { session } = call.participant;
-  const { resource, before, replaces, knownAs } = change;
+  const { resource, replaces, knownAs } = change;
   const seen = knownVersions.seen(session, resource);
-  const isKnown = seen?.version === before || (!seen?.lacksMerged && hasSeenSince(arbiter, call, resource));
-  if (!replaces && !isKnown) {
+  if (!replaces && !isChangeOfKnown(arbiter, call, change)) {
     underWay.noteForLooks(session, change, version);
     return;
   }
   const lacksMerged = knownAs !== undefined && knownAs !== version;
-  knownVersions.see(session, resource, { version: knownAs ?? version, atMs: clock.now(), lacksMerged });
+  const isPart = !replaces && seen?.upTo !== undefined;
+  knownVersions.see(session, resource, {
+    version: knownAs ?? version,
+    atMs: clock.now(),
+    lacksMerged,
+    ...(isPart && { upTo: BEGINNING }),
+  });
+}
+
+function isChangeOfKnown(
+  arbiter: Arbitration,
+  call: CallUnderWay,
+  { resource, before }: ChangeUnderWay,
+): boolean {
+  const seen = arbiter.known.seen(call.participant.session, resource);
+  return seen?.version === before || (!seen?.lacksMerged && hasSeenSince(arbiter, call, resource));
 }
 
 /** True where the session has seen the resource, or written it, since the call was allowed. */

@@ -9,12 +9,14 @@ export interface WriteCall {
   readonly callKey: string;
   /** When its hook began, where that has waited for something else already: all waits together have one budget. */
   readonly hookBeganAtMs?: EpochMs;
+  /** When its host must have the answer. Absent: 12 s after it is asked for. */
+  readonly answerByMs?: EpochMs;
   /** The W3C trace that the call is part of. */
   readonly traceId?: string;
   /** Resources that it would change. */
   readonly targets: readonly WriteTarget[];
   /** Resources that it looks at: later changes of them are based on their present versions. */
-  readonly reads: readonly Place[];
+  readonly reads: readonly ReadPlace[];
   /** It may change more than its targets. */
   readonly undetermined?: Undetermined;
   /** Anything may have been changed by it that the session then knows of, such as by a shell command. */
@@ -32,6 +34,17 @@ export type Place =
   | { readonly path: string; readonly folder: string }
   /** `session:<key>`, `queue:<name>` or a name of a plugin author. */
   | { readonly resource: string };
+
+/** Where something is read, and from which place in its text. Absent: from its beginning. */
+export type ReadPlace = Place & { readonly from?: TextPlace };
+
+/** A place in a text. */
+export interface TextPlace {
+  /** Counted from 1. */
+  readonly line: number;
+  /** Counted from 0 within the line. */
+  readonly character: number;
+}
 
 export interface WriteTarget {
   readonly at: Place;

@@ -8,6 +8,7 @@ import { isCovering } from "../../contracts/resource-names.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 import type { Participant } from "./participants.ts";
+import type { TextPlace } from "./write-call.ts";
 
 /** A call whose end the host never told is taken for ended after this. */
 const UNDER_WAY_MS_MAX = 15 * 60_000;
@@ -43,6 +44,8 @@ export interface HeldFile {
 export interface Looked {
   readonly resource: string;
   readonly version: string;
+  /** Where it begins; absent: with all of the text. */
+  readonly from?: TextPlace;
   /** The version that its session itself made of that one before the call ended. */
   changedTo?: string;
 }
@@ -53,8 +56,10 @@ export interface ChangeUnderWay {
   /** The version of the resource when the call was allowed. */
   readonly before: string;
   readonly replaces: boolean;
-  /** The call itself acquired the claim. */
-  readonly isNew: boolean;
+  /** The claim is released where the call fails: it acquired the claim, or who did so failed before it. */
+  isNew: boolean;
+  /** It is known how the change ended. */
+  hasEnded?: boolean;
   /** The text that will be in it, where it is known. */
   readonly text?: string;
   /** The version that the session takes the file for afterwards, where others' changes are merged into its own. */
@@ -65,6 +70,8 @@ export interface ChangeUnderWay {
 export interface Ending {
   /** The tool failed, or was not run. */
   readonly hasFailed: boolean;
+  /** Where a call that reads stopped; absent: it read to the end. */
+  readonly readUpTo?: TextPlace;
 }
 
 interface ToldEnd extends Ending {
@@ -92,8 +99,8 @@ export interface WritesUnderWay {
   noteForLooks(session: SessionKey, change: ChangeUnderWay, version: string): void;
   /** Lists the other sessions whose commands ran at the same time as a call, also where these have ended. */
   listCommandersBeside(call: CallUnderWay): readonly Participant[];
-  /** Whether another call than this one is under way under a claim. */
-  isUsed(token: number, except: CallUnderWay): boolean;
+  /** Lists the changes under a claim whose end is not known yet, but for those of one call. */
+  listChangesUnder(token: number, except: CallUnderWay): readonly ChangeUnderWay[];
   /** Calls `run` once, when the next call ends or a claim does. Returns the cancellation. */
   onFree(run: () => void): () => void;
   /** Claims have ended: the calls under them may be over without the host having told it. */
@@ -150,8 +157,8 @@ export function createWritesUnderWay(): WritesUnderWay {
       showChange(listCallsOf(session, [...calls.values()]), change, version);
     },
     listCommandersBeside: (call) => endedCommands.listCommandersBeside(call, [...calls.values()]),
-    isUsed: (token, except) =>
-      [...calls.values(), ...takenCalls].some((call) => call !== except && isClaimUsed(call, token)),
+    listChangesUnder: (token, except) =>
+      listOpenChanges(new Set([...calls.values(), ...takenCalls]), token, except),
     onFree: waiting.add,
     freed: (tokens) => {
       if (tokens.length === 0) return;
@@ -195,8 +202,15 @@ function isChanging({ changes }: CallUnderWay, resource: string): boolean {
   );
 }
 
-function isClaimUsed({ changes }: CallUnderWay, token: number): boolean {
-  return changes.some((change) => change.token === token);
+function listOpenChanges(
+  calls: ReadonlySet<CallUnderWay>,
+  token: number,
+  except: CallUnderWay,
+): ChangeUnderWay[] {
+  const others = [...calls].filter((call) => call !== except);
+  return others.flatMap(({ changes }) =>
+    changes.filter((change) => change.token === token && !change.hasEnded),
+  );
 }
 
 /** Called once each, when it is their time. */

@@ -16,6 +16,8 @@ import { replaceHidden } from "../../std/hidden-characters.ts";
 /** Steps that did not complete and are named. */
 const NAMED_MAX = 20;
 const OBJECTIVE_CHARS_MAX = 300;
+/** The reasons of all failed steps together, as they are quoted, so that results have their room. */
+const REASONS_CHARS_MAX = 3_000;
 
 /** Steps whose outputs are read; more would not fit. */
 const TOLD_MAX = 200;
@@ -67,7 +69,7 @@ export function formatDelivery(
   const gaveUp = formatUnmetCriteria(successCriteria);
   const objective = objectiveText.replace(/\s+/gu, " ").slice(0, OBJECTIVE_CHARS_MAX).toWellFormed();
   const head = [
-    `[Coordination] The plan ${replaceHidden(state.coordinationId, () => " ")} has ended: ${status}, ${steps.completed} of ${steps.total} steps completed${gaveUp && `; ${gaveUp}`}.`,
+    `[Coordination] The plan ${nameInLine(state.coordinationId)} has ended: ${status}, ${steps.completed} of ${steps.total} steps completed${gaveUp && `; ${gaveUp}`}.`,
     `Objective: ${objective}`,
     ...nameUnfinishedSteps(state, reports),
   ].join("\n");
@@ -88,19 +90,25 @@ function listUnfinishedSteps({ steps }: PlannedCoordination): Step[] {
 
 function nameUnfinishedSteps(state: PlannedCoordination, reports: ReadonlyMap<StepId, string>): string[] {
   const others = listUnfinishedSteps(state);
+  const charsMax = Math.floor(REASONS_CHARS_MAX / reports.size);
   const lines = others.slice(0, NAMED_MAX).map((step) => {
     const { stepId } = step.spec;
-    return `- ${stepId}: ${fateOf(step, reports.get(stepId))}`;
+    const report = reports.get(stepId);
+    return `- ${nameInLine(stepId)}: ${fateOf(step, report && quoteReason(report, charsMax))}`;
   });
   const more = others.length - NAMED_MAX;
   return more > 0 ? [...lines, `- and ${more} more`] : lines;
 }
 
-function fateOf({ phase }: Step, report: string | undefined): string {
+/** Returns an id as it stands in a line: those of older releases may have line breaks. */
+function nameInLine(id: string): string {
+  return replaceHidden(id, () => " ");
+}
+
+function fateOf({ phase }: Step, reason: string | undefined): string {
   if (phase.status === "skipped") return `skipped (${phase.because})`;
   const tries = phase.attempt > 1 ? ` after ${phase.attempt} attempts` : "";
   const why = "error" in phase ? `: ${phase.error.message}` : "";
-  const reason = report === undefined ? undefined : quoteReason(report);
   const words = reason === undefined ? "" : `; it said, as data: ${reason}`;
   return `${phase.status.replace("_", " ")}${tries}${why}${words}`;
 }
@@ -160,7 +168,7 @@ function quotePart(
 function nameUnquoted(stepIds: readonly StepId[]): string[] {
   if (stepIds.length === 0) return [];
   const more = stepIds.length > NAMED_MAX ? ", ..." : "";
-  return [`Too long to be quoted: ${stepIds.slice(0, NAMED_MAX).join(", ")}${more}.`];
+  return [`Too long to be quoted: ${stepIds.slice(0, NAMED_MAX).map(nameInLine).join(", ")}${more}.`];
 }
 
 function countLeftOut(state: PlannedCoordination): string[] {

@@ -1,14 +1,24 @@
 /** Owns: how the reason of a failed report is told to agents: quoted as data, on one line, bounded, and never an instruction. */
-import { parseReason } from "../../plan/read-outputs.ts";
+import { findEndWithin, parseReason } from "../../plan/read-outputs.ts";
+import { replaceHidden } from "../../std/hidden-characters.ts";
 
 const REASON_CHARS_MAX = 300;
-const UNSEEN_OR_SPACE = /[\s\p{Cc}\p{Cf}]+/gu;
 
-/** Quotes the reason that the outputs of a failed report give, as JSON. `undefined` where they give none. */
-export function quoteReason(outputs: string): string | undefined {
-  const reason = parseReason(outputs)?.replace(UNSEEN_OR_SPACE, " ").trim();
-  if (!reason) return undefined;
-  const isLong = reason.length > REASON_CHARS_MAX;
-  const shown = isLong ? `${reason.slice(0, REASON_CHARS_MAX - 1).toWellFormed()}…` : reason.toWellFormed();
-  return JSON.stringify(shown);
+/**
+ * Quotes the reason that the outputs of a failed report give, as JSON of at most 300 or `charsMax` characters. `undefined`
+ * where they give none.
+ */
+export function quoteReason(outputs: string, charsMax = REASON_CHARS_MAX): string | undefined {
+  const reason = parseReason(outputs)?.toWellFormed();
+  const line =
+    reason &&
+    replaceHidden(reason, () => " ")
+      .replace(/\s+/gu, " ")
+      .trim();
+  if (!line) return undefined;
+  const room = Math.min(REASON_CHARS_MAX, charsMax) - QUOTES_CHARS;
+  if (findEndWithin(line, room) === line.length) return JSON.stringify(line);
+  return JSON.stringify(`${line.slice(0, findEndWithin(line, room - 1)).toWellFormed()}…`);
 }
+
+const QUOTES_CHARS = '""'.length;

@@ -1,5 +1,5 @@
-/** Owns: saying why coordinations do not go on: once while a cause lasts, and once when it is over. */
-import { readErrorCode } from "../../contracts/errors.ts";
+/** Owns: saying why coordinations do not go on: once while a cause lasts, and once when nothing fails for it any more. */
+import { isLedgerOutage, readErrorCode } from "../../contracts/errors.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { describeError } from "../../std/describe-error.ts";
 
@@ -20,10 +20,10 @@ interface Cause {
 /** Returns a log of the failures of one dispatcher. */
 export function createFailureLog(logger: Logger): FailureLog {
   const causes = new Map<string, Cause>();
-  const endCause = (name: string, { code, runIds }: Cause): void => {
+  const endCause = (name: string, { code, runIds: [...ids] }: Cause): void => {
     causes.delete(name);
-    const coordinations = runIds.size;
-    logger.info({ code, coordinations }, `${code} is over: coordinations that go on again: ${coordinations}`);
+    const fields = ids.length === 1 ? { code, runId: ids[0] } : { code };
+    logger.info(fields, `coordinations that no longer fail with ${code}: ${ids.length}`);
   };
   return {
     note: (runId, error) => {
@@ -48,7 +48,7 @@ export function createFailureLog(logger: Logger): FailureLog {
   };
 }
 
-/** A ledger that fails does so for all coordinations alike; anything else is about one of them. */
+/** A ledger that cannot be used fails all coordinations alike; anything else is about one of them. */
 function nameCause(code: string, runId: string, error: unknown): string {
-  return code.startsWith("LEDGER_") ? code : `${code} ${runId} ${describeError(error)}`;
+  return isLedgerOutage(error) ? code : `${code} ${runId} ${describeError(error)}`;
 }

@@ -26,6 +26,7 @@ import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
+import type { QuestionWaits } from "../questions/question-waits.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 import { cancelNested, type SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
@@ -46,8 +47,7 @@ export interface EffectDependencies extends MergeDependencies {
   readonly childTurns: TurnsByName;
   /** Aborted when the coordinator stops: then no answer is waited for. */
   readonly stopping: AbortSignal;
-  /** Whether something in this process is about to tell it in another way. */
-  readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
+  readonly waits: QuestionWaits;
   /** Looks at a coordination again when something is recorded in another one. */
   readonly lookAfter: (runId: CoordinationId, otherId: CoordinationId) => void;
   /** Ends what this process does for an attempt. Resolves when no start of it is under way, as far as the host answers. */

@@ -42,7 +42,7 @@ import {
   type StepPhase,
   type KnownCoordination,
 } from "../../ledger/state.ts";
-import { listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
+import { findReportBehind, listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
 import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
@@ -91,6 +91,8 @@ export type QuestionView = Omit<Escalation, "notified"> & {
   readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
   /** The agent's question is kept back as its result is; only operators read it, in the ledger. */
   readonly wordsWithheld?: true;
+  /** The report that says why the agent could not do the step which people are asked to have tried once more. */
+  readonly reason?: ContentRef;
   /** It is about a file that a command overwrote while others held it: the write has happened. */
   readonly overwritten?: true;
 };
@@ -218,10 +220,12 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
 /** In a form that JSON can carry. */
 function viewQuestion(state: KnownCoordination, escalation: Escalation): QuestionView {
   const { notified, ...question } = escalation;
+  const reason = findReportBehind(state.steps, escalation);
   return {
     ...question,
     ...(notified && { notified: Object.fromEntries(notified) }),
     ...(isQuestionWithheld(state.steps, escalation) && { wordsWithheld: true }),
+    ...(reason && { reason }),
     ...(isAboutOverwrite(state, escalation) && { overwritten: true }),
   };
 }

@@ -27,7 +27,7 @@ export interface SharedLedger {
   readonly homes: HomeGateways;
   /** Resolves when what is left of gateways that are gone has been looked at once. */
   start(work: SharedWork): Promise<void>;
-  /** Nothing is taken over any more. */
+  /** Nothing is taken over any more. Resolves when going on with a coordination that is under way is through. */
   stop(): Promise<void>;
   /** Tells the others that this process is not there any more. */
   leave(): Promise<void>;
@@ -61,14 +61,16 @@ export function createSharedLedger(
       });
       const rounds = createGatewayRounds({ ...dependencies, ownRuns, homes, adopt });
       let isStopped = false;
+      const hasStopped = (): boolean => isStopped;
       const wake = async (runId: CoordinationId): Promise<void> => {
-        if (isStopped) return;
+        if (hasStopped()) return;
         try {
           const { id, token } = (await owners.ownersOf([runId])).get(runId) ?? {};
           const isGiven = id === owner.id && token !== undefined && token !== ownRuns.tokenOf(runId);
           if (isGiven) takeGiven(runId, token);
           else if (ownRuns.tokenOf(runId) !== undefined) await follow(runId);
         } catch (error) {
+          if (hasStopped()) return;
           logger.warn({ runId }, `could not go on with the coordination: ${describeError(error)}`);
           clock.wakeAt(addMs(clock.now(), RETRY_MS), () => void wake(runId));
         }
@@ -79,13 +81,14 @@ export function createSharedLedger(
         if (ownRuns.tokenOf(runId) !== undefined) ownRuns.lose(runId);
         ownRuns.add(runId, token);
         // A host may take its time: what reaches other coordinations does not wait for it.
-        adopting = adopting.then(() => (isStopped ? undefined : adopt(runId)));
+        adopting = adopting.then(() => (hasStopped() ? undefined : adopt(runId)));
       };
       const arrivals = createArrivalWatch({ owners, owner, ownRuns, clock, logger, wake });
-      stopWork = () => {
+      stopWork = async () => {
         isStopped = true;
         arrivals.stop();
-        return rounds.stop();
+        await rounds.stop();
+        await adopting;
       };
       // Requests are heard of also while the first round's coordinations are gone on with: hosts may take their time.
       arrivals.start();

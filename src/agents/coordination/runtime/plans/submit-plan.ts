@@ -170,7 +170,8 @@ async function listKeptContents(
 
 /** Checks a submission against the plan, its submitter and the configuration. */
 function check(dependencies: RuntimeDependencies, submission: PlanSubmission): Compilation {
-  const checked = checkNewPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs });
+  const isFork = submission.forkedFrom !== undefined;
+  const checked = checkNewPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs, isFork });
   if (checked.kind === "refused") return checked;
   const { plan } = checked;
   const problems = [...checkOwner(submission, plan), ...checkVerifiers(dependencies, plan)];

@@ -5,7 +5,7 @@ import type { AskPeople, Command } from "../../contracts/commands.ts";
 import { isOwnerElsewhere } from "../../contracts/coordination-summary.ts";
 import { type AgentId, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
-import { findSameQuestion } from "../../ledger/open-questions.ts";
+import { findAskedQuestion } from "../../ledger/open-questions.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import {
   isEnded,
@@ -263,12 +263,12 @@ async function askAt(
   const submitted = await dependencies.runs.submit(place.runId, commands, [content]);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
-  const open = submitted.state.kind === "open" ? findSameQuestion(submitted.state, command) : undefined;
-  if (!open) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
+  const found = findAskedQuestion(submitted.state, command);
+  if (!found) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
   return {
     kind: "asked",
-    questionId: questionIdOf(place.runId, open.escalationId),
-    deadlineAtMs: open.deadlineAtMs,
+    questionId: questionIdOf(place.runId, found.escalationId),
+    deadlineAtMs: found.deadlineAtMs,
   };
 }
 
@@ -291,7 +291,7 @@ interface Asking {
 }
 
 function draftAsking(
-  { escalations: { openMax, parentAnswerMs } }: QuestionDependencies,
+  { escalations: { openMax, parentAnswerMs }, waits }: QuestionDependencies,
   { askedBy, kind, otherwise, answerMs: wishedMs }: AskRequest,
   { parent, place, question }: Asking,
 ): AskPeople {
@@ -303,6 +303,7 @@ function draftAsking(
     question,
     hasDefault: otherwise !== undefined,
     openMax,
+    tellingsUnderWay: waits.listTellings(place.runId),
     ...(parent && { askedOf: parent }),
     ...(place.stepId && { stepId: place.stepId }),
     ...(answerMs !== undefined && { answerMs }),

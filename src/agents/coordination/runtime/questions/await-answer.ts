@@ -18,7 +18,7 @@ interface AnswerWait {
 
 const TOLD_BEFORE = "You were told the answer in this session.";
 
-/** Waits for an answer. An answer that is told here is not told again as a turn. */
+/** Waits for an answer. An answer that is told here is not told again as a turn, and one that is being told as a turn not here. */
 export async function awaitAnswer(
   dependencies: WaitDependencies,
   { questionId, waitMs, signal }: AnswerWait,
@@ -27,6 +27,7 @@ export async function awaitAnswer(
   if (!named) return { kind: "open" };
   const { coordinationId, escalationId } = named;
   const tellingId = `answer:${escalationId}`;
+  if (dependencies.waits.listTellings(coordinationId).includes(tellingId)) return { kind: "open" };
   const claim = dependencies.waits.claim(coordinationId, tellingId);
   try {
     const untilMs = addMs(dependencies.clock.now(), waitMs);

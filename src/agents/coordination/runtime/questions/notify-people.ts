@@ -17,7 +17,7 @@ import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
-import { findFailedReport } from "../../ledger/readable-results.ts";
+import { findReportBehind } from "../../ledger/readable-results.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { formatShellArguments } from "../../std/shell-arguments.ts";
@@ -177,11 +177,9 @@ export async function questionOf(
 async function readReason(
   dependencies: ContentSource,
   steps: OpenCoordination["steps"],
-  { escalationId, stepId }: Escalation,
+  escalation: Escalation,
 ): Promise<Pick<Question, "text">> {
-  const step = stepId === undefined ? undefined : steps.get(stepId);
-  if (step?.phase.status !== "blocked" || step.phase.escalationId !== escalationId) return {};
-  const report = findFailedReport(step);
+  const report = findReportBehind(steps, escalation);
   const text = report && (await readReportedReason(dependencies, report));
   return text === undefined ? {} : { text };
 }

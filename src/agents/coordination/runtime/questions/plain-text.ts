@@ -1,10 +1,9 @@
 /** Owns: names and texts that a model wrote, where people read them beside words of ours: nothing in them can pass for these. */
-
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+import { replaceHidden } from "../../std/hidden-characters.ts";
 
 /** Removes characters that cannot be seen, or that move others; line breaks stay. */
 export function removeUnseen(text: string): string {
-  return text.replace(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : ""));
+  return replaceHidden(text, (character) => (character === "\n" || character === "\t" ? character : ""));
 }
 
 /** Puts a name in quotes when it is more than a plain name. */

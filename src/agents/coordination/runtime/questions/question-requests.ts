@@ -64,6 +64,12 @@ export interface QuestionToSession {
   readonly isWithheld: boolean;
 }
 
+/** The newest questions to a session in one coordination, and how many older ones are not listed. */
+export interface QuestionsToSession {
+  readonly questions: readonly QuestionToSession[];
+  readonly leftOut: number;
+}
+
 /** A question of an agent to people, or to its parent. */
 export interface AskRequest {
   readonly askedBy: SessionKey;
@@ -102,7 +108,7 @@ export interface QuestionRequests {
   /** The model of a session answers a question that this very session was asked. @throws CoordinationError as `answer` */
   answerChild(answer: ParentAnswer): Promise<QuestionAnswered>;
   /** Lists open questions of a session's children to it in a coordination, the newest first, bounded. */
-  listQuestionsTo(session: SessionKey, coordinationId: CoordinationId): Promise<readonly QuestionToSession[]>;
+  listQuestionsTo(session: SessionKey, coordinationId: CoordinationId): Promise<QuestionsToSession>;
   /** Puts a question to people, or to the parent of the session that asks. @throws CoordinationError when it could not be recorded. */
   ask(request: AskRequest): Promise<AskOutcome>;
   /** Resolves when the question is closed, or with `open` when that takes longer than `waitMs`; what it tells is told then. */

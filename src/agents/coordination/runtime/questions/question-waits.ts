@@ -1,4 +1,7 @@
-/** Owns: tool calls of this process that wait for people, so that what they are about to say is not said twice. In memory only. */
+/**
+ * Owns: what this process is telling sessions, in tool calls that wait for people and in turns, so that nothing is told in both.
+ * In memory only.
+ */
 import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 
@@ -10,6 +13,11 @@ export interface QuestionWaits {
   /** `then`: when it is free, a moment after the release. */
   claim(runId: CoordinationId, tellingId: string): { release(then: () => void): void };
   isClaimed(runId: CoordinationId, tellingId: string): boolean;
+  /** From now until the end of the telling, the host may begin the turn at any time. */
+  beginTelling(runId: CoordinationId, tellingId: string): void;
+  endTelling(runId: CoordinationId, tellingId: string): void;
+  /** Lists the ids of a coordination's tellings that are under way. */
+  listTellings(runId: CoordinationId): string[];
   /** Something changed that may be waited for. */
   changed(): void;
   /** Resolves when the condition holds, the time is over or the signal aborts. */
@@ -21,6 +29,7 @@ export interface QuestionWaits {
 
 export function createQuestionWaits(clock: Clock): QuestionWaits {
   const claims = new Map<string, number>();
+  const tellings = new Map<CoordinationId, Set<string>>();
   const waiting = new Set<() => void>();
   return {
     claim: (runId, tellingId) => {
@@ -39,6 +48,14 @@ export function createQuestionWaits(clock: Clock): QuestionWaits {
       };
     },
     isClaimed: (runId, tellingId) => claims.has(`${runId}\n${tellingId}`),
+    beginTelling: (runId, tellingId) => {
+      tellings.set(runId, (tellings.get(runId) ?? new Set()).add(tellingId));
+    },
+    endTelling: (runId, tellingId) => {
+      tellings.get(runId)?.delete(tellingId);
+      if (tellings.get(runId)?.size === 0) tellings.delete(runId);
+    },
+    listTellings: (runId) => [...(tellings.get(runId) ?? [])],
     changed: () => {
       for (const wake of [...waiting]) wake();
     },

@@ -4,7 +4,7 @@ import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { Escalation, KnownCoordination } from "../../ledger/state.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { questionIdOf, type QuestionToSession } from "./question-requests.ts";
+import { questionIdOf, type QuestionsToSession, type QuestionToSession } from "./question-requests.ts";
 import { readQuestion } from "./question-text.ts";
 
 const LISTED_MAX = 10;
@@ -13,9 +13,9 @@ export async function listQuestionsTo(
   dependencies: RuntimeDependencies,
   session: SessionKey,
   coordinationId: CoordinationId,
-): Promise<readonly QuestionToSession[]> {
+): Promise<QuestionsToSession> {
   const state = await dependencies.runs.state(coordinationId);
-  if (state.kind === "unopened") return [];
+  if (state.kind === "unopened") return { questions: [], leftOut: 0 };
   const open = state.escalations
     .valueSeq()
     .toArray()
@@ -23,7 +23,10 @@ export async function listQuestionsTo(
       ({ askedOf, forwardedAtMs, closed }) => askedOf === session && forwardedAtMs === undefined && !closed,
     );
   const newest = open.slice(-LISTED_MAX).toReversed();
-  return Promise.all(newest.map((question) => describeQuestionTo(dependencies, state, question)));
+  const questions = await Promise.all(
+    newest.map((question) => describeQuestionTo(dependencies, state, question)),
+  );
+  return { questions, leftOut: open.length - newest.length };
 }
 
 async function describeQuestionTo(

@@ -4,7 +4,7 @@
  * D1 that it is to be told follows from the log; that it was told is recorded after it. D2 telling again under the same key is one
  * turn. A telling that is not certain is `unknown`, and is not repeated.
  */
-import { addMs, type CoordinationId, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
+import { addMs, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
@@ -23,6 +23,7 @@ import {
   type Asker,
   type TurnDependencies,
 } from "./follow-answered-turn.ts";
+import type { QuestionWaits } from "./question-waits.ts";
 import { formatTelling } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
@@ -31,8 +32,7 @@ const ANSWER_MS_MAX = 30_000;
 const AGAIN_MS = 1_000;
 
 export interface TellDependencies extends TurnDependencies {
-  /** Whether something in this process is about to tell it in another way. */
-  readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
+  readonly waits: QuestionWaits;
 }
 
 export async function tellSession(
@@ -44,7 +44,9 @@ export async function tellSession(
     const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
     return state.kind === "open" && telling ? { state, telling } : undefined;
   });
-  if (!due || dependencies.isTold(coordinationId, tellingId)) return;
+  const { waits } = dependencies;
+  if (!due || waits.isClaimed(coordinationId, tellingId)) return;
+  waits.beginTelling(coordinationId, tellingId);
   const { of: subject, session } = due.telling;
   const asker = subject.kind === "answer" ? findAsker(due.state, session) : undefined;
   const { delivery, answered } = (await isInVain(dependencies, due))
@@ -54,6 +56,8 @@ export async function tellSession(
     await followAnsweredTurn(dependencies, { runId: coordinationId, tellingId }, answered);
   if (dependencies.stopping.aborted || !delivery) return;
   await dependencies.runs.submit(coordinationId, [{ type: "recordTelling", tellingId, delivery }]);
+  // Where this is not recorded, the telling is still under way: it is tried again.
+  waits.endTelling(coordinationId, tellingId);
 }
 
 interface Due {

@@ -15,6 +15,7 @@ import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 import { isSameValue } from "../../workflow/state/values.ts";
 import { describeError } from "../../std/describe-error.ts";
 import { checkLength } from "../log/check-length.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import { listUnprovenRuns, readLog } from "../log/read-pages.ts";
 
 const PROBLEMS_MAX = 200;
@@ -46,12 +47,17 @@ export async function verifyWorkflowRuns(
     });
     isCut = true;
   };
-  for await (const entry of listUnprovenRuns(store, "oldest", cutListing)) {
-    problems.push(...(await verifyRun(store, entry)));
-    workflowRuns += 1;
-    events += entry.length;
-    onProgress({ workflowRuns, events });
-    if (problems.length >= PROBLEMS_MAX) break;
+  try {
+    for await (const entry of listUnprovenRuns(store, "oldest", cutListing)) {
+      problems.push(...(await verifyRun(store, entry)));
+      workflowRuns += 1;
+      events += entry.length;
+      onProgress({ workflowRuns, events });
+      if (problems.length >= PROBLEMS_MAX) break;
+    }
+  } catch (error) {
+    if (!isLedgerOutage(error) || problems.length === 0) throw error;
+    isCut = true;
   }
   if (problems.length >= PROBLEMS_MAX) isCut = true;
   return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX), ...(isCut && { isCut }) };
@@ -74,7 +80,7 @@ export async function verifyWorkflowRun(
 async function verifyRun(store: Store, entry: Entry): Promise<StoredProblem[]> {
   const problems = await findProblems(store, entry);
   if (problems.length === 0) return problems;
-  const newest = await store.findUnproven(entry.runId).catch(() => undefined);
+  const newest = await store.findUnproven(entry.runId).catch(ignoreDamage);
   return newest === undefined && (await store.pruned.find(entry.runId)) ? [] : problems;
 }
 
@@ -121,13 +127,13 @@ async function checkTaken(
   { entry: { origin }, problems }: Check,
   page: readonly WorkflowEvent[],
 ): Promise<void> {
-  const takenEvents =
-    origin?.mode === "branch" ? page.filter(({ sequence }) => sequence < origin.fromSeq) : [];
+  if (origin?.mode !== "branch") return;
+  const takenEvents = page.filter(({ sequence }) => sequence < origin.fromSeq);
   const [first] = takenEvents;
-  if (!origin || !first) return;
+  if (!first) return;
   const range = { from: first.sequence, limit: takenEvents.length };
-  const source = await store.read(origin.sourceRunId, range).catch(() => []);
-  for (const [index, { runId: _, ...event }] of source.entries()) {
+  const source = await store.read(origin.sourceRunId, range).catch(ignoreDamage);
+  for (const [index, { runId: _, ...event }] of source?.entries() ?? []) {
     const { runId = "", ...ownFields } = takenEvents[index] ?? {};
     if (isSameValue(ownFields, event)) continue;
     const message = `event ${event.sequence} is not that of its source ${origin.sourceRunId}`;

@@ -6,8 +6,7 @@
  */
 import type { OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
-import { SUPERVISOR } from "../state/graph.ts";
-import type { NodeGraph } from "../state/node-graph.ts";
+import { findSupervisors } from "../state/graph.ts";
 import type { Handoff, RecordedDecision } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { createGateOutputs, listGateProblems } from "./child-gate.ts";
@@ -39,22 +38,11 @@ export const dispatch: NodeType = {
 /** D1: a dispatch to which no supervisor leads takes the decision of any. */
 function findDecision({ run, graph, nodeRun }: NodeView): RecordedDecision | undefined {
   const { earlier = [], last } = run.orchestrator;
-  const supervisors = findSupervisors(graph, nodeRun.nodeId);
+  const supervisors = findSupervisors(graph.nodes, nodeRun.nodeId);
   return [...earlier, ...(last ? [last] : [])].findLast(
     ({ sequence, nodeId }) =>
       sequence < nodeRun.enteredSequence && (supervisors.size === 0 || supervisors.has(nodeId)),
   );
-}
-
-/** Returns the supervisors that lead to a node without another supervisor between. */
-function findSupervisors({ nodes }: NodeGraph, nodeId: string): ReadonlySet<string> {
-  const supervisors = new Set<string>();
-  const seen = new Set([nodeId]);
-  for (const id of seen)
-    for (const { sourceNodeId } of nodes.get(id)?.incoming ?? [])
-      if (nodes.get(sourceNodeId)?.node.typeId === SUPERVISOR) supervisors.add(sourceNodeId);
-      else seen.add(sourceNodeId);
-  return supervisors;
 }
 
 function failNode(code: string, message: string): NodeStep {

@@ -80,19 +80,22 @@ function createApprovalData(view: NodeView, more: Values = {}): Values {
     artifactId: readTextOr(config["artifactId"], `${identityOf(view.run)}:${id}`),
     artifactType: readTextOr(config["artifactType"], "approval"),
     title: readTextOr(config["title"], name ?? id),
-    actions: actionsOf(config["actions"]),
+    actions: actionsOf(config),
     ...(artifact !== undefined && { artifactData: artifact }),
   };
 }
 
 /** Asking back within an approval is not offered. */
 const ACTIONS: readonly unknown[] = ["accept", "reject", "refine", "edit-accept"];
+/** The actions that count as votes, where several must approve. */
+const VOTES: readonly unknown[] = ["accept", "reject"];
 
-function actionsOf(value: unknown): readonly unknown[] {
-  const actions = Array.isArray(value)
-    ? [...new Set(value)].filter((action) => ACTIONS.includes(action))
+function actionsOf({ actions, requiredApprovals }: Values): readonly unknown[] {
+  const counted = typeof requiredApprovals === "number" && requiredApprovals > 1 ? VOTES : ACTIONS;
+  const offered = Array.isArray(actions)
+    ? [...new Set(actions)].filter((action) => counted.includes(action))
     : [];
-  return actions.length > 0 ? actions : ["accept", "reject"];
+  return offered.length > 0 ? offered : VOTES;
 }
 
 export const clarificationGate = createGate(

@@ -44,7 +44,11 @@ export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRu
 function moveHandoff(node: NodeRun, event: HandoffEvent): NodeRun {
   switch (event.type) {
     case "node.dispatched":
-      return { ...node, handoff: dispatchHandoff(node.handoff, event) };
+      return {
+        ...node,
+        handoff: dispatchHandoff(node.handoff, event),
+        childRunIds: [...new Set([...(node.childRunIds ?? []), event.payload.childRunId])],
+      };
     case "coordination.child_gave_up":
       return { ...node, ...(node.handoff && { handoff: { ...node.handoff, gaveUp: true } }) };
     case "agent.verified": {

@@ -94,12 +94,17 @@ function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): 
   );
 }
 
-/** Returns what is counted over all executions of the node. */
+/** Returns what is counted and listed over all executions of the node. */
 function countsOf(
   before: NodeRun | undefined,
-): Pick<NodeRun, "interrupts" | "completedChildren" | "loopbacks"> {
-  const { interrupts = 0, completedChildren = 0, loopbacks = 0 } = before ?? ({} as Partial<NodeRun>);
-  return { interrupts, completedChildren, loopbacks };
+): Pick<NodeRun, "interrupts" | "completedChildren" | "childRunIds" | "loopbacks"> {
+  const {
+    interrupts = 0,
+    completedChildren = 0,
+    childRunIds,
+    loopbacks = 0,
+  } = before ?? ({} as Partial<NodeRun>);
+  return { interrupts, completedChildren, ...(childRunIds && { childRunIds }), loopbacks };
 }
 
 function keepAnswers(before: NodeRun | undefined): Pick<NodeRun, "earlierAnswers"> {

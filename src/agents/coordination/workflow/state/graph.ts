@@ -56,24 +56,46 @@ export const DISPATCH = "core.dispatch";
 export const AGENT = "openclaw.agent";
 
 /**
- * The first supervisor and its dispatch are a loop also where no edge says so (RFC 0037). Its dispatch is the first that it leads
- * to, else the first to which no supervisor leads.
+ * The first supervisor and its dispatch are a loop also where no edge says so (RFC 0037). Its dispatch is the first to which an edge
+ * of it leads, else the first to which it leads over other nodes, else the first to which no supervisor leads.
  */
 function addSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
-  const supervisors = nodes.filter(({ typeId }) => typeId === SUPERVISOR);
-  const dispatches = nodes.filter(({ typeId }) => typeId === DISPATCH);
+  const incoming = Map.groupBy(edges, ({ targetNodeId }) => targetNodeId);
+  const drawn = new Map(nodes.map((node) => [node.id, { node, incoming: incoming.get(node.id) ?? [] }]));
   const hasEdge = (sourceNodeId: string, targetNodeId: string): boolean =>
-    edges.some((edge) => edge.sourceNodeId === sourceNodeId && edge.targetNodeId === targetNodeId);
-  const [supervisor] = supervisors;
+    incoming.get(targetNodeId)?.some((edge) => edge.sourceNodeId === sourceNodeId) ?? false;
+  const supervisor = nodes.find(({ typeId }) => typeId === SUPERVISOR);
+  if (!supervisor) return [];
+  const dispatches = nodes
+    .filter(({ typeId }) => typeId === DISPATCH)
+    .map(({ id }) => ({ id, supervisors: findSupervisors(drawn, id) }));
   const dispatch =
-    dispatches.find(({ id }) => supervisor && hasEdge(supervisor.id, id)) ??
-    dispatches.find(({ id }) => !supervisors.some((other) => hasEdge(other.id, id)));
-  if (!supervisor || !dispatch) return [];
+    dispatches.find(({ id }) => hasEdge(supervisor.id, id)) ??
+    dispatches.find(({ supervisors }) => supervisors.has(supervisor.id)) ??
+    dispatches.find(({ supervisors }) => supervisors.size === 0);
+  if (!dispatch) return [];
   const connect = (sourceNodeId: string, targetNodeId: string): WorkflowEdge[] =>
     hasEdge(sourceNodeId, targetNodeId)
       ? []
       : [{ id: `@${sourceNodeId}-${targetNodeId}`, sourceNodeId, targetNodeId }];
   return [...connect(supervisor.id, dispatch.id), ...connect(dispatch.id, supervisor.id)];
+}
+
+/** A node with the edges that lead to it, whether its graph is whole or not. */
+type EnteredNode = Pick<GraphNode, "node"> & { readonly incoming: readonly WorkflowEdge[] };
+
+/** Returns the supervisors that lead to a node without another supervisor between. */
+export function findSupervisors(
+  nodes: ReadonlyMap<string, EnteredNode>,
+  nodeId: string,
+): ReadonlySet<string> {
+  const supervisors = new Set<string>();
+  const seen = new Set([nodeId]);
+  for (const id of seen)
+    for (const { sourceNodeId } of nodes.get(id)?.incoming ?? [])
+      if (nodes.get(sourceNodeId)?.node.typeId === SUPERVISOR) supervisors.add(sourceNodeId);
+      else seen.add(sourceNodeId);
+  return supervisors;
 }
 
 function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {

@@ -88,6 +88,8 @@ export interface NodeRun {
   readonly interrupts: number;
   /** How far the handing over of a node is. */
   readonly handoff?: Handoff;
+  /** The runs that it started as children over all of its executions, each once. */
+  readonly childRunIds?: readonly string[];
   /** Children of it that completed, over all of its executions. */
   readonly completedChildren: number;
   /** Entries that it has kept in memory since it was started, the oldest first. */

@@ -256,7 +256,10 @@ function createAnswer({ api }: PageContext, detail: QuestionDetail, answer: Answ
   };
 }
 
-function showAsked({ asked: words, wordsWithheld }: QuestionDetail): TemplateResult | typeof nothing {
+function showAsked({ asked: words, reason, wordsWithheld }: QuestionDetail): TemplateResult | typeof nothing {
+  if (reason !== undefined)
+    return html`<h3>Why the agent could not do it</h3>
+      <blockquote>${showText(reason)}</blockquote>`;
   if (words === null) return html`<p class="quiet">What was asked is no longer kept.</p>`;
   if (!words)
     return wordsWithheld

@@ -15,6 +15,8 @@ import type {
 interface Follower {
   readonly caller: Caller;
   readonly signal: AbortSignal;
+  /** True where the run is followed on while it waits for people. Absent: until it waits. */
+  readonly isPastWaiting?: boolean;
 }
 
 interface AgentRunRequest extends Follower {
@@ -60,13 +62,13 @@ export async function awaitSettledRun(
 }
 
 /**
- * Yields the run as it is whenever it or a run that it waits for has news, until it has ended or waits for people, or `signal`
- * aborts.
+ * Yields the run as it is whenever it or a run that it waits for has news, until it has ended, or waits for people unless it is
+ * followed past that, or `signal` aborts.
  */
 export async function* followRun(
   host: WatchedHost,
   runId: string,
-  { caller, signal }: Follower,
+  { caller, signal, isPastWaiting = false }: Follower,
 ): AsyncGenerator<Answered<RunSnapshot>> {
   let wake: () => void = () => undefined;
   const watches = new Map<string, () => void>();
@@ -93,7 +95,7 @@ export async function* followRun(
       yield found;
       if (found.kind === "refused" || signal.aborted) return;
       const { status } = found.value;
-      if (hasRunEnded(status) || status.startsWith("waiting-")) return;
+      if (hasRunEnded(status) || (!isPastWaiting && status.startsWith("waiting-"))) return;
       const runIds = listRunIds(found.value);
       const isChildNew = runIds.some((id) => !watches.has(id));
       // A child that asks people something appends nothing to this run.

@@ -16,6 +16,7 @@ import {
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
+import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
 import { listSchemaProblems } from "../../../plan/output-schema.ts";
 import { isRecord } from "../../../std/is-record.ts";
@@ -35,7 +36,7 @@ export interface CreateDependencies extends Pick<
 > {
   readonly book: RunBook;
   readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
-  readonly driver: Pick<RunDriver, "begin" | "newest">;
+  readonly driver: Pick<RunDriver, "begin" | "newest" | "adoptUnknown">;
   readonly usage: TenantUsage;
 }
 
@@ -60,7 +61,14 @@ export async function createRun(
 ): Promise<Answered<LoadedRun>> {
   const { runId } = newRun;
   const existing = runId === undefined ? undefined : await findExistingRun(dependencies, caller, runId);
-  return existing ?? createNewRun(dependencies, caller, newRun);
+  if (!existing) return createNewRun(dependencies, caller, newRun);
+  if (existing.kind === "done") await adoptUnlessEnded(dependencies, existing.value);
+  return existing;
+}
+
+/** The try that wrote the run may have ended before the ledger showed it, with nobody who goes on with it. */
+async function adoptUnlessEnded({ driver }: CreateDependencies, { run }: LoadedRun): Promise<void> {
+  if (!isEndedPhase(run.phase)) await driver.adoptUnknown(run.runId);
 }
 
 async function createNewRun(

@@ -50,6 +50,8 @@ export interface RunDriver {
   noteOwned(run: OwnedRun, more: { readonly isChild: boolean }): void;
   /** Goes on with a run that it took over. */
   adopt(runId: CoordinationId): Promise<void>;
+  /** Goes on with a run that is its own by the ledger, where it does not know it as such: an append may be committed late. */
+  adoptUnknown(runId: CoordinationId): Promise<void>;
   /** Goes on with a run to which other processes appended. */
   wake(runId: CoordinationId): void;
   /** The newest state, with what other processes appended. */
@@ -82,6 +84,9 @@ export function createRunDriver(dependencies: DriverDependencies): RunDriver {
       driving.ownRuns.add(runId, token, more);
     },
     adopt: (runId) => adoptRun(driving, runId),
+    adoptUnknown: async (runId) => {
+      if (driving.ownRuns.tokenOf(runId) === undefined) await adoptIfOwn(driving, runId);
+    },
     wake: (runId) => {
       wakeRun(driving, runId, { isBlind: true });
     },

@@ -113,17 +113,17 @@ async function childOf(
   };
 }
 
-/** Lists the agents that may have done the work of a run, or of the runs that its nodes started last. */
+/** Lists the agents that may have done the work of a run, or of a run that its nodes ever started. */
 async function listActors(dependencies: JudgeDependencies, { run, graph }: LoadedRun): Promise<string[]> {
   const named = [...graph.nodes.values()].map(
     ({ node: { agent, config } }) => agent?.agentId ?? config["agentId"],
   );
   const actors = [...named, run.orchestrator.agentId].filter((agentId) => typeof agentId === "string");
-  for (const { handoff } of run.nodes.values()) {
-    if (handoff?.childRunId === undefined) continue;
-    const child = await readChild(dependencies, run, handoff.childRunId);
-    if (child) actors.push(...(await listActors(dependencies, child)));
-  }
+  for (const { childRunIds = [] } of run.nodes.values())
+    for (const childRunId of childRunIds) {
+      const child = await readChild(dependencies, run, childRunId);
+      if (child) actors.push(...(await listActors(dependencies, child)));
+    }
   return actors;
 }
 

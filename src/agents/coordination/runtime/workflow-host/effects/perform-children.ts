@@ -256,6 +256,7 @@ async function createOnPeer(
     idempotencyKey: childIdOf(dependencies, loadedRun, effect),
     parent: describeCallingRun(dependencies, loadedRun, effect.cause, causationId),
     signal: createHostStopSignal(signal),
+    runSignal: signal,
     ...traceOf(dependencies, loadedRun, effect.ordinal),
   });
   if (created.kind === "created") {

@@ -46,7 +46,7 @@ export async function forkRun(
   if ("kind" in place) return place;
   const runId = request.runId ?? forking.newRunId();
   const made = await forking.store.entry(runId);
-  if (made) return answerForExistingRun(made, caller, place);
+  if (made) return answerForExistingRun(forking, made, { caller, place });
   const { tenant } = caller;
   const counted = forking.usage.begin(runId, {
     tenant,
@@ -136,11 +136,13 @@ function isTaking({ origin, length, summary }: WorkflowEntry): boolean {
 }
 
 /** A request with an idempotency key, again. */
-function answerForExistingRun(
+async function answerForExistingRun(
+  { runs }: ForkDependencies,
   { runId, origin, summary }: WorkflowEntry,
-  caller: Caller,
-  place: Place,
-): Answered<ForkedRun> {
+  { caller, place }: { readonly caller: Caller; readonly place: Place },
+): Promise<Answered<ForkedRun>> {
+  // The try that wrote it may have ended before the ledger showed it, with nobody who goes on with it.
+  if (!hasRunEnded(summary.status)) await runs.adoptUnknown(runId);
   const isSame =
     summary.tenant === caller.tenant &&
     origin?.sourceRunId === place.source.runId &&
@@ -392,6 +394,6 @@ async function appendFork(
   const made = await forking.store.entry(runId);
   const { owner } = first.payload;
   return made
-    ? answerForExistingRun(made, owner, place)
+    ? answerForExistingRun(forking, made, { caller: owner, place })
     : refuse("unavailable", "the run could not be forked at the moment");
 }

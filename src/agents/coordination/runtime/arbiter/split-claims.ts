@@ -1,0 +1,64 @@
+/** Owns: which claims of others stand against a requester, and which are of those that it works for: what they hold, they had it work on. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import { OWNER_STEP_ID, type CoordinationId, type StepId } from "../../contracts/ids.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
+import type { Participant, Participants } from "./participants.ts";
+
+export interface SuperiorDependencies extends Pick<ArbiterDependencies, "runs"> {
+  readonly participants: Pick<Participants, "ownedBy">;
+}
+
+export interface SplitClaims {
+  /** Claims of those that stand against the requester. */
+  readonly holders: readonly ClaimEntry[];
+  /** Claims of those that the requester works for. */
+  readonly delegated: readonly ClaimEntry[];
+}
+
+/** Splits claims by whether the requester works for their holders. Its own claims are left out. */
+export async function splitClaims(
+  dependencies: SuperiorDependencies,
+  participant: Participant,
+  claims: readonly ClaimEntry[],
+): Promise<SplitClaims> {
+  const { runId, stepId } = participant;
+  const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
+  // Mostly there are none; then the coordinations around this one need not be read.
+  if (others.length === 0) return { holders: [], delegated: [] };
+  const isSuperior = await findSuperiors(dependencies, participant);
+  return {
+    holders: others.filter((claim) => !isSuperior(claim)),
+    delegated: others.filter(isSuperior),
+  };
+}
+
+/**
+ * Finds who has the requester work: the steps that it descends from and the owner in whatever it owns. The same holds for the step
+ * whose child submitted its plan, and so on outwards.
+ */
+async function findSuperiors(
+  { participants, runs }: SuperiorDependencies,
+  { stepId, state }: Participant,
+): Promise<(claim: ClaimEntry) => boolean> {
+  const owned = new Set<CoordinationId>();
+  const steps = new Set<string>();
+  let around: Coordination = state;
+  let superior = state.steps.get(stepId)?.spec.parentStepId;
+  for (let plans = 0; plans <= BOUNDS.planNestingMax && around.kind !== "unopened"; plans += 1) {
+    const { coordinationId, created } = around;
+    for (const runId of [coordinationId, ...participants.ownedBy(created.ownerSession)]) owned.add(runId);
+    for (; superior; superior = around.steps.get(superior)?.spec.parentStepId)
+      steps.add(nameStep(coordinationId, superior));
+    if (!created.parent) break;
+    superior = created.parent.stepId;
+    around = await runs.state(created.parent.coordinationId);
+  }
+  return ({ runId, stepId: holder }) =>
+    holder === OWNER_STEP_ID ? owned.has(runId) : steps.has(nameStep(runId, holder));
+}
+
+function nameStep(runId: CoordinationId, stepId: StepId): string {
+  return `${runId}\n${stepId}`;
+}

@@ -1,0 +1,35 @@
+/** Owns: running the work of a hook so that no failure of it reaches the host (H2). */
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+import type { OpenClawPluginApi } from "../host/sdk.ts";
+import { reportFailure } from "./report-failure.ts";
+import type { SharedRuntime } from "./shared-runtime.ts";
+
+type Work<T> = (runtime: SharedRuntime) => Promise<T>;
+
+/** Runs the work of a hook, which is named in the log. It never throws, and gives `undefined` where the work fails. */
+export type RunQuietly = <T>(hook: string, work: Work<T>) => Promise<T | undefined>;
+
+/** Returns how hooks run their work through `use`: a failure is reported to the operator, and the hook answers nothing. */
+export function createRunQuietly(api: OpenClawPluginApi, use: <T>(work: Work<T>) => Promise<T>): RunQuietly {
+  return async (hook, work) => {
+    try {
+      return await use(work);
+    } catch (error) {
+      await reportHook(api, hook, error);
+      return undefined;
+    }
+  };
+}
+
+/** Reports a failure; a stopped plugin is no news. */
+async function reportHook(api: OpenClawPluginApi, hook: string, error: unknown): Promise<void> {
+  if (isStopError(error)) return;
+  const failure = await reportFailure(api, error, 0);
+  if (!failure) api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
+}
+
+/** True when something failed because the plugin is stopped. */
+export function isStopError(error: unknown): boolean {
+  return isCoordinationError(error) && error.code === "LEDGER_CLOSED";
+}

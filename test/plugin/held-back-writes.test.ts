@@ -1,4 +1,5 @@
 /** Owns: how a contested write of a child is answered that was held back first, for the sake of its provider. */
+import { setTimeout as waitForFiles } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
@@ -60,7 +61,7 @@ async function refuseModelCall(sessionKey: string): Promise<void> {
   await handlers.agentEnded({ messages: [message], success: false }, context);
 }
 
-/** Lets time go on until a hook has answered; real files and the ledger answer in between. */
+/** Lets time go on until a hook has answered; real files and the ledger answer in between, in real time. */
 async function measureAnswer<T>(
   answer: Promise<T>,
 ): Promise<{ readonly result: T; readonly tookMs: number }> {
@@ -68,7 +69,7 @@ async function measureAnswer<T>(
   const answeredAtMs: number[] = [];
   void answer.finally(() => answeredAtMs.push(Date.now()));
   for (let passedMs = 0; passedMs < 2 * HOST_WAIT_MS && answeredAtMs.length === 0; passedMs += 250) {
-    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await waitForFiles(20);
     await vi.advanceTimersByTimeAsync(250);
   }
   const [endedAtMs = Infinity] = answeredAtMs;

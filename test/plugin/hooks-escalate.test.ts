@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
@@ -212,11 +213,11 @@ describe("the answer to a notice", () => {
     await after.start();
     try {
       expect(await answerLater({ answer: "answer", text: "Blue.", by: "ada" })).toEqual({ counted: true });
-      expect(await (await openCoordinator()).outcome(question.questionId, 0)).toMatchObject({
-        kind: "closed",
-        resolution: "answered",
-        text: 'A person answered: "Blue."',
-      });
+      const [coordinationId = ""] = question.questionId.split(":");
+      const view = await (await openCoordinator()).view(coordinationId as CoordinationId);
+      expect(view?.escalations).toMatchObject([
+        { answered: { answer: "answer" }, closed: { resolution: "answered" } },
+      ]);
     } finally {
       await after.stop();
     }

@@ -52,6 +52,8 @@ export async function tellSession(
   const { delivery, answered } = (await isInVain(dependencies, due))
     ? await describeVain(dependencies, due)
     : await deliverTelling(dependencies, due, asker);
+  // Until its turn ends, an agent that no turn told may still ask for the answer.
+  if (delivery !== undefined && delivery !== "delivered") waits.endTelling(coordinationId, tellingId);
   if (answered && asker)
     await followAnsweredTurn(dependencies, { runId: coordinationId, tellingId }, answered);
   if (dependencies.stopping.aborted || !delivery) return;

@@ -4,7 +4,7 @@
  * D1 that it is to be told follows from the log; that it was told is recorded after it. D2 telling again under the same key is one
  * turn. A telling that is not certain is `unknown`, and is not repeated.
  */
-import { addMs, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
+import { addMs, type CoordinationId, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
@@ -40,15 +40,11 @@ export async function tellSession(
   { coordinationId }: OpenCoordination,
   { tellingId }: TellSession,
 ): Promise<void> {
-  const due = await dependencies.runs.findOnDisk(coordinationId, (state) => {
-    const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
-    return state.kind === "open" && telling ? { state, telling } : undefined;
-  });
+  const due = await findDue(dependencies, coordinationId, tellingId);
   const { waits } = dependencies;
   if (!due || waits.isClaimed(coordinationId, tellingId)) return;
   waits.beginTelling(coordinationId, tellingId);
-  const { of: subject, session } = due.telling;
-  const asker = subject.kind === "answer" ? findAsker(due.state, session) : undefined;
+  const asker = findAskerToTell(due);
   const { delivery, answered } = (await isInVain(dependencies, due))
     ? await describeVain(dependencies, due)
     : await deliverTelling(dependencies, due, asker);
@@ -65,6 +61,22 @@ export async function tellSession(
 interface Due {
   readonly state: OpenCoordination;
   readonly telling: Telling;
+}
+
+/** Finds the step whose agent asked, where it is told an answer. */
+function findAskerToTell({ state, telling: { of: subject, session } }: Due): Asker | undefined {
+  return subject.kind === "answer" ? findAsker(state, session) : undefined;
+}
+
+function findDue(
+  { runs }: TellDependencies,
+  coordinationId: CoordinationId,
+  tellingId: string,
+): Promise<Due | undefined> {
+  return runs.findOnDisk(coordinationId, (state) => {
+    const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
+    return state.kind === "open" && telling ? { state, telling } : undefined;
+  });
 }
 
 interface Delivered {

@@ -41,6 +41,17 @@ it("a run is created once by a peer that stores it, loses the connection and is 
   expect(new Set(peer.received.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
 });
 
+it.each([502, 504])(
+  "a run is created once by a peer that stores it behind a proxy which answers %d for more than a minute",
+  async (status) => {
+    const clock = createSteppingClock();
+    const away = Array.from({ length: 20 }, () => replyJson(status, {}));
+    const peer = await serve(replyInTurn(...away, replyJson(201, { runId: "run-1", status: "running" })));
+    const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
+    expect(await peers.createRun(peer.url, REQUEST)).toMatchObject({ kind: "created", runId: "run-1" });
+  },
+);
+
 const createNotFound = (): Error => Object.assign(new Error("no such name"), { code: "ENOTFOUND" });
 
 it.each([

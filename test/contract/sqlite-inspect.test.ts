@@ -1,4 +1,5 @@
 /** Owns: which failures of a check are damage of a ledger file, and which are none. */
+import { readFileSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { toLedgerError } from "../../src/infra/sqlite/database/sqlite-errors.ts";
@@ -46,10 +47,28 @@ describe("a check of a ledger file", () => {
   );
 });
 
-it.each(["SQLITE_CORRUPT", "SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS"])(
-  "a statement that fails with %s says that the ledger is damaged, as the check of its file does",
+it.each(["SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS"])(
+  "a statement that fails with %s says that the ledger cannot be used: a later one may succeed",
   (code) => {
     const error = new Database.SqliteError("disk I/O error", code);
-    expect(toLedgerError(error, "ledger.sqlite")).toMatchObject({ code: "LEDGER_CORRUPT" });
+    expect(toLedgerError(error, "ledger.sqlite")).toMatchObject({ code: "LEDGER_UNAVAILABLE" });
   },
 );
+
+it("a hash that one flipped bit made a text is damage, and the other checks go on", async () => {
+  using folder = createTempFolder();
+  const path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path);
+  await store.append(openRun("a").request);
+  await store.close();
+  const bytes = readFileSync(path);
+  // The header of a row stands before its values. Its last byte says that the hash has 32 bytes: 0x4c, and 0x4d of a text.
+  const header = bytes.indexOf(Buffer.from("\u004ccoordination.created"));
+  bytes[header] = 0x4d;
+  writeFileSync(path, bytes);
+  const database = new Database(path, { readonly: true });
+  const problems = inspectDatabase(database);
+  database.close();
+  expect(problems.map(({ kind }) => kind)).toContain("file_damaged");
+  expect(problems.map(({ message }) => message)).toContainEqual(expect.stringMatching(/must be .*Buffer/u));
+});

@@ -109,9 +109,12 @@ function canTryAgain(
   return mayBeStored && runSignal?.aborted !== true && clock.now() - startedAtMs < TRYING_MS_MAX;
 }
 
+/** A proxy answers for a peer from which it has no answer. */
+const OF_PROXY: readonly (number | undefined)[] = [502, 504];
+
 /** True where the peer may have got the call and its answer is missing, and where it says that the same call is under way. */
-function isOutcomeLost({ code, isUndelivered, errorCode }: PeerFailure): boolean {
-  if (errorCode === IN_FLIGHT) return true;
+function isOutcomeLost({ code, isUndelivered, errorCode, status }: PeerFailure): boolean {
+  if (errorCode === IN_FLIGHT || OF_PROXY.includes(status)) return true;
   return (code === "unreachable" || code === "timed_out") && isUndelivered !== true;
 }
 

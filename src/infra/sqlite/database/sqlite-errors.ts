@@ -20,18 +20,21 @@ const BY_CODE: Readonly<Record<string, ErrorCode>> = {
   SQLITE_READONLY: "LEDGER_UNAVAILABLE",
   SQLITE_PERM: "LEDGER_UNAVAILABLE",
   SQLITE_IOERR: "LEDGER_UNAVAILABLE",
-  // The bytes of the file cannot be read, so that nobody can say that they are whole.
-  SQLITE_IOERR_READ: "LEDGER_CORRUPT",
-  SQLITE_IOERR_SHORT_READ: "LEDGER_CORRUPT",
-  SQLITE_IOERR_DATA: "LEDGER_CORRUPT",
-  SQLITE_IOERR_CORRUPTFS: "LEDGER_CORRUPT",
   SQLITE_CONSTRAINT: "LEDGER_CONFLICT",
   SQLITE_ERROR: "LEDGER_CORRUPT",
 };
 
+/** Bytes of the file cannot be read. A call may succeed later; a check cannot say that the ledger is whole. */
+const BYTES_UNREADABLE: ReadonlySet<string> = new Set([
+  "SQLITE_IOERR_READ",
+  "SQLITE_IOERR_SHORT_READ",
+  "SQLITE_IOERR_DATA",
+  "SQLITE_IOERR_CORRUPTFS",
+]);
+
 export function toLedgerError(error: unknown, path: string): CoordinationError {
   if (isCoordinationError(error)) return error;
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = readCode(error);
   const primary = code.split("_").slice(0, 2).join("_");
   const other = code.startsWith("E") ? "LEDGER_UNAVAILABLE" : "LEDGER_CORRUPT";
   const mapped = BY_CODE[code] ?? BY_CODE[primary] ?? other;
@@ -39,9 +42,16 @@ export function toLedgerError(error: unknown, path: string): CoordinationError {
   return new CoordinationError(mapped, `${path}: ${detail}${code ? ` (${code})` : ""}`, { cause: error });
 }
 
-/** True where SQLite could not do something right now, which says nothing of what the ledger holds. */
+/** True where SQLite or the system could not do something right now, which says nothing of what the ledger holds. */
 export function isSqliteOutage(error: unknown): boolean {
-  return isLedgerOutage(toLedgerError(error, ""));
+  const code = readCode(error);
+  // Codes of Node itself begin with ERR: it was given a value that it cannot work with.
+  const isOfValue = code.startsWith("ERR_");
+  return !isOfValue && !BYTES_UNREADABLE.has(code) && isLedgerOutage(toLedgerError(error, ""));
+}
+
+function readCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 export function withLedgerErrors<T>(path: string, run: () => T): T {

@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { PeerRunRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import {
   createSafeFetch,
   type SafeFetch,
@@ -155,3 +156,12 @@ export async function startRawServer(speak: (socket: Socket) => void): Promise<s
 }
 
 export const createUnendingSignal = (): AbortSignal => new AbortController().signal;
+
+export const PEER_RUN: PeerRunRequest = {
+  workflowId: "wf",
+  inputs: {},
+  idempotencyKey: "run:node:1",
+  parent: PARENT,
+  traceparent: TRACEPARENT,
+  signal: createUnendingSignal(),
+};

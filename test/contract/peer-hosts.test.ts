@@ -9,6 +9,7 @@ import {
   replyJson,
   createUnendingSignal,
   PARENT,
+  PEER_RUN,
   startRawServer,
   serve,
   createSteppingClock,
@@ -19,15 +20,7 @@ import {
   type SteppingClock,
 } from "./outbound-scene.ts";
 
-const REQUEST: PeerRunRequest = {
-  workflowId: "wf",
-  inputs: { a: 1 },
-  idempotencyKey: "run:node:1",
-  parent: PARENT,
-  traceparent: TRACEPARENT,
-  tracestate: "v=1",
-  signal: createUnendingSignal(),
-};
+const REQUEST: PeerRunRequest = { ...PEER_RUN, inputs: { a: 1 }, tracestate: "v=1" };
 const CREATED = replyJson(201, { runId: "run-1", status: "pending" });
 const createRefusal = (error: string): object => ({ error, message: "text of the peer" });
 

@@ -2,7 +2,6 @@
 import { expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import type { PeerRunRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import { OutboundError } from "../../src/infra/http/outbound-error.ts";
 import type { SafeFetch } from "../../src/infra/http/safe-fetch.ts";
 import { createPeerHosts } from "../../src/infra/peer/peer-hosts.ts";
@@ -10,26 +9,16 @@ import { START_MS } from "../support/fake-clock.ts";
 import {
   createSteppingClock,
   createUnendingSignal,
-  PARENT,
+  PEER_RUN,
   replyInTurn,
   replyJson,
   serve,
   testFetch,
-  TRACEPARENT,
   type Reply,
   type SteppingClock,
 } from "./outbound-scene.ts";
 
 const CHARS_MAX = 1_000_000;
-
-const REQUEST: PeerRunRequest = {
-  workflowId: "wf",
-  inputs: {},
-  idempotencyKey: "run:node:1",
-  parent: PARENT,
-  traceparent: TRACEPARENT,
-  signal: createUnendingSignal(),
-};
 
 it("a run is created once by a peer that stores it, loses the connection and is away for more than a minute", async () => {
   const clock = createSteppingClock();
@@ -37,7 +26,7 @@ it("a run is created once by a peer that stores it, loses the connection and is 
   const away = Array.from({ length: 20 }, () => dropConnection);
   const peer = await serve(replyInTurn(...away, replyJson(201, { runId: "run-1", status: "running" })));
   const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
-  expect(await peers.createRun(peer.url, REQUEST)).toMatchObject({ kind: "created", runId: "run-1" });
+  expect(await peers.createRun(peer.url, PEER_RUN)).toMatchObject({ kind: "created", runId: "run-1" });
   expect(new Set(peer.received.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
 });
 
@@ -48,7 +37,7 @@ it.each([502, 504])(
     const away = Array.from({ length: 20 }, () => replyJson(status, {}));
     const peer = await serve(replyInTurn(...away, replyJson(201, { runId: "run-1", status: "running" })));
     const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
-    expect(await peers.createRun(peer.url, REQUEST)).toMatchObject({ kind: "created", runId: "run-1" });
+    expect(await peers.createRun(peer.url, PEER_RUN)).toMatchObject({ kind: "created", runId: "run-1" });
   },
 );
 
@@ -60,7 +49,7 @@ it.each([
 ])("a peer %s is given up after four tries: none of them can have reached it", async (_which, resolve) => {
   const clock = createSteppingClock();
   const peers = createPeerHosts({ fetch: testFetch(clock, { resolve }), clock, charsMax: CHARS_MAX });
-  const outcome = await peers.createRun("http://peer.example:1", REQUEST);
+  const outcome = await peers.createRun("http://peer.example:1", PEER_RUN);
   expect(outcome).toEqual({
     kind: "unknown",
     code: "unreachable",
@@ -82,7 +71,7 @@ it("a peer that nobody reaches any more after a try that it got is tried for mor
   };
   const peers = createPeerHosts({ fetch: testFetch(clock, { resolve }), clock, charsMax: CHARS_MAX });
   const url = `http://peer.example:${new URL(peer.url).port}`;
-  expect(await peers.createRun(url, REQUEST)).toMatchObject({ kind: "created", runId: "run-1" });
+  expect(await peers.createRun(url, PEER_RUN)).toMatchObject({ kind: "created", runId: "run-1" });
   expect(looks).toBe(20);
 });
 
@@ -92,7 +81,7 @@ it("a peer that drops every connection is given up after two minutes, waits and 
   const clock = createSteppingClock();
   const peer = await serve((response) => void response.destroy());
   const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
-  expect(await peers.createRun(peer.url, REQUEST)).toMatchObject({ kind: "unknown", code: "unreachable" });
+  expect(await peers.createRun(peer.url, PEER_RUN)).toMatchObject({ kind: "unknown", code: "unreachable" });
   expect(sumWaits(clock)).toBeGreaterThanOrEqual(120_000);
   expect(sumWaits(clock)).toBeLessThan(130_000);
 });
@@ -114,7 +103,7 @@ it("a peer that hangs is given up after two minutes, too", async () => {
     return Promise.reject(new OutboundError("timed_out", "There was no whole answer within 20000 ms."));
   };
   const peers = createPeerHosts({ fetch, clock, charsMax: CHARS_MAX });
-  expect(await peers.createRun("https://peer.example", REQUEST)).toMatchObject({ code: "timed_out" });
+  expect(await peers.createRun("https://peer.example", PEER_RUN)).toMatchObject({ code: "timed_out" });
   expect(tries).toBe(6);
 });
 
@@ -125,7 +114,7 @@ it.each([
   const clock = createSteppingClock();
   const peer = await serve(replyJson(status, body));
   const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
-  expect(await peers.createRun(peer.url, REQUEST)).toMatchObject({ kind: "unknown", code });
+  expect(await peers.createRun(peer.url, PEER_RUN)).toMatchObject({ kind: "unknown", code });
   expect(peer.received).toHaveLength(4);
 });
 
@@ -134,7 +123,7 @@ it("a peer that has the same request under way is asked for more than a minute",
   const underWay = Array.from({ length: 20 }, () => replyJson(409, { error: "idempotency_in_flight" }));
   const peer = await serve(replyInTurn(...underWay, replyJson(201, { runId: "run-1", status: "running" })));
   const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
-  expect(await peers.createRun(peer.url, REQUEST)).toMatchObject({ kind: "created", runId: "run-1" });
+  expect(await peers.createRun(peer.url, PEER_RUN)).toMatchObject({ kind: "created", runId: "run-1" });
 });
 
 it("no run is begun for one that ended, beyond the first four tries", async () => {
@@ -145,7 +134,7 @@ it("no run is begun for one that ended, beyond the first four tries", async () =
     response.destroy();
   });
   const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: CHARS_MAX });
-  const request = { ...REQUEST, runSignal: ending.signal };
+  const request = { ...PEER_RUN, runSignal: ending.signal };
   expect(await peers.createRun(peer.url, request)).toMatchObject({ kind: "unknown", code: "unreachable" });
   expect(peer.received).toHaveLength(6);
   expect(await peers.createRun(peer.url, request)).toMatchObject({ kind: "unknown", code: "unreachable" });

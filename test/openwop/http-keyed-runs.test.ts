@@ -1,32 +1,12 @@
 /** Owns: which answers of a request with an idempotency key are kept, where the ledger fails or the run changes. */
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
-import { BEARER, createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
-
-const KEY = { "idempotency-key": "k1" };
-const NOOP = createWorkflow("noop", { nodes: [createNode("only")] });
-const LATER = createWorkflow("later", {
-  nodes: [createNode("wait", "core.delay", { delayMs: 1_000 }), createNode("gate", "core.approvalGate")],
-  edges: chain("wait>gate"),
-});
-
-interface Served {
-  readonly face: FakeFace;
-  readonly scene: WorkflowScene;
-}
-
-function serve(options: SceneOptions = {}): Served {
-  const scene = createWorkflowScene({ definitions: [NOOP, LATER], ...options });
-  return { scene, face: createFakeFace({ host: scene.host, clock: scene.clock }) };
-}
-
-async function post({ face }: Pick<Served, "face">, path: string, body: unknown): Promise<Response> {
-  return await face.app.request(path, createPost(body, KEY));
-}
+import type { SceneOptions } from "../support/workflow-scene.ts";
+import { BEARER, createFakeFace, createPost } from "./http-fake-host.ts";
+import { postKeyed, serveKeyed, type Served } from "./keyed-scene.ts";
 
 /** Fails the first append after it has reached the ledger. */
 function failOnce(): NonNullable<SceneOptions["faults"]> {
@@ -42,11 +22,11 @@ function failOnce(): NonNullable<SceneOptions["faults"]> {
 
 describe("a keyed request whose outcome is not known", () => {
   it("makes no second run when it is sent again", async () => {
-    const served = serve({ faults: failOnce() });
+    const served = serveKeyed({ faults: failOnce() });
     const { scene } = served;
-    expect((await post(served, "/v1/runs", { workflowId: "noop" })).status).toBe(503);
+    expect((await postKeyed(served, "/v1/runs", { workflowId: "noop" })).status).toBe(503);
     await scene.settle();
-    const again = await post(served, "/v1/runs", { workflowId: "noop" });
+    const again = await postKeyed(served, "/v1/runs", { workflowId: "noop" });
     expect(again.status).toBe(201);
     const { runId } = (await again.json()) as { readonly runId: string };
     await scene.settle();
@@ -56,16 +36,16 @@ describe("a keyed request whose outcome is not known", () => {
 
   it("makes no second fork when it is sent again", async () => {
     const faults: NonNullable<SceneOptions["faults"]> = {};
-    const served = serve({ faults });
+    const served = serveKeyed({ faults });
     const { scene } = served;
     const created = await served.face.app.request("/v1/runs", createPost({ workflowId: "noop" }));
     const { runId } = (await created.json()) as { readonly runId: string };
     await scene.settle();
     Object.assign(faults, failOnce());
     const fork = { mode: "branch", fromSeq: 1 };
-    expect((await post(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(503);
+    expect((await postKeyed(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(503);
     await scene.settle();
-    expect((await post(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(201);
+    expect((await postKeyed(served, `/v1/runs/${runId}:fork`, fork)).status).toBe(201);
     await scene.settle();
     expect(scene.ledger.runs.size).toBe(2);
   });
@@ -74,7 +54,7 @@ describe("a keyed request whose outcome is not known", () => {
 describe("a keyed request whose answer cannot be kept", () => {
   /** A host whose first call of a method of its request log fails, before that does anything. */
   function serveFailing(method: "finish" | "release"): Served {
-    const { scene } = serve();
+    const { scene } = serveKeyed();
     const { requests } = scene.host;
     let hasFailed = false;
     const failing: typeof requests = {
@@ -91,7 +71,7 @@ describe("a keyed request whose answer cannot be kept", () => {
 
   it("is not called undone, and finds its run when it is sent again at once", async () => {
     const served = serveFailing("finish");
-    const first = await post(served, "/v1/runs", { workflowId: "noop" });
+    const first = await postKeyed(served, "/v1/runs", { workflowId: "noop" });
     expect(first.status).toBe(503);
     expect(await first.json()).toMatchObject({
       error: "unavailable",
@@ -99,7 +79,7 @@ describe("a keyed request whose answer cannot be kept", () => {
         /^It is not known whether the request was done: .* Repeat it with the same key\.$/,
       ) as unknown,
     });
-    const again = await post(served, "/v1/runs", { workflowId: "noop" });
+    const again = await postKeyed(served, "/v1/runs", { workflowId: "noop" });
     expect(again.status).toBe(201);
     const { runId } = (await again.json()) as { readonly runId: string };
     await served.scene.settle();
@@ -107,7 +87,7 @@ describe("a keyed request whose answer cannot be kept", () => {
   });
 
   it("fails with the first failure where the ledger stays unavailable", async () => {
-    const { scene } = serve();
+    const { scene } = serveKeyed();
     const failWith = (code: "LEDGER_UNAVAILABLE" | "LEDGER_FULL") => () =>
       Promise.reject(new CoordinationError(code, "the disk"));
     const requests = {
@@ -116,15 +96,15 @@ describe("a keyed request whose answer cannot be kept", () => {
       lapse: failWith("LEDGER_UNAVAILABLE"),
     };
     const face = createFakeFace({ host: { ...scene.host, requests }, clock: scene.clock });
-    const first = await post({ face }, "/v1/runs", { workflowId: "noop" });
+    const first = await postKeyed({ face }, "/v1/runs", { workflowId: "noop" });
     expect(first.status).toBe(503);
     expect(face.logged).toMatchObject([{ level: "error", fields: { code: "LEDGER_FULL" } }]);
   });
 
   it("may be sent again at once after a refusal, too", async () => {
     const served = serveFailing("release");
-    expect((await post(served, "/v1/runs", { workflowId: "none" })).status).toBe(503);
-    expect((await post(served, "/v1/runs", { workflowId: "none" })).status).toBe(400);
+    expect((await postKeyed(served, "/v1/runs", { workflowId: "none" })).status).toBe(503);
+    expect((await postKeyed(served, "/v1/runs", { workflowId: "none" })).status).toBe(400);
   });
 
   it("says without a key that it may have been done, and of reading that it was not", async () => {
@@ -142,7 +122,7 @@ describe("a keyed request whose answer cannot be kept", () => {
 
 describe("a keyed request to cancel several runs, one of which fails", () => {
   it("cancels that one, too, when it is sent again, and keeps its answer then", async () => {
-    const { scene } = serve();
+    const { scene } = serveKeyed();
     const failing = new Set<string>();
     const cancel: typeof scene.host.cancel = async (caller, runId, request) => {
       if (failing.delete(runId)) throw new CoordinationError("LEDGER_UNAVAILABLE", "the answer was lost");
@@ -157,7 +137,7 @@ describe("a keyed request to cancel several runs, one of which fails", () => {
     await scene.settle();
     failing.add(runIds[1] ?? "");
     const cancelAll = async (): Promise<[unknown, unknown]> => {
-      const response = await post({ face }, "/v1/runs:bulk-cancel", { runIds });
+      const response = await postKeyed({ face }, "/v1/runs:bulk-cancel", { runIds });
       return [response.headers.get("openwop-idempotent-replay"), await response.json()];
     };
     const [, first] = await cancelAll();
@@ -192,7 +172,7 @@ describe("a keyed pause or resumption whose outcome is not known", () => {
   /** A run whose node waits for its time. */
   async function createWaitingRun(): Promise<Waiting> {
     const faults: NonNullable<SceneOptions["faults"]> = {};
-    const served = serve({ faults });
+    const served = serveKeyed({ faults });
     const created = await served.face.app.request("/v1/runs", createPost({ workflowId: "later" }));
     const { runId } = (await created.json()) as { readonly runId: string };
     await served.scene.settle();
@@ -205,7 +185,7 @@ describe("a keyed pause or resumption whose outcome is not known", () => {
   ])("is the same pause when it is sent again: %j", async (body, recorded) => {
     const waiting = await createWaitingRun();
     const { faults, runId, scene } = waiting;
-    const pause = (): Promise<Response> => post(waiting, `/v1/runs/${runId}:pause`, body);
+    const pause = (): Promise<Response> => postKeyed(waiting, `/v1/runs/${runId}:pause`, body);
     Object.assign(faults, failOnce());
     expect((await pause()).status).toBe(503);
     for (const isReplay of ["false", "true"]) {
@@ -224,9 +204,9 @@ describe("a keyed pause or resumption whose outcome is not known", () => {
     await face.app.request(`${path}:pause`, createPost({ drainPolicy: "immediate" }));
     await scene.settle();
     Object.assign(faults, failOnce());
-    expect((await post(waiting, `${path}:resume`, {})).status).toBe(503);
+    expect((await postKeyed(waiting, `${path}:resume`, {})).status).toBe(503);
     await scene.settle();
-    const again = await post(waiting, `${path}:resume`, {});
+    const again = await postKeyed(waiting, `${path}:resume`, {});
     expect(again.status).toBe(202);
     expect(await again.json()).toMatchObject({ runId, status: "running" });
     expect(scene.types(runId).filter((type) => type === "run.resumed")).toHaveLength(1);
@@ -238,7 +218,7 @@ describe("a keyed pause or resumption whose outcome is not known", () => {
     faults.before = () => {
       throw new CoordinationError("LEDGER_BUSY", "locked");
     };
-    const pause = (): Promise<Response> => post(waiting, `/v1/runs/${runId}:pause`, {});
+    const pause = (): Promise<Response> => postKeyed(waiting, `/v1/runs/${runId}:pause`, {});
     expect((await pause()).status).toBe(503);
     delete faults.before;
     await face.app.request(`/v1/runs/${runId}/cancel`, createPost({}));
@@ -265,12 +245,12 @@ describe("a keyed answer whose outcome is not known", () => {
   /** A run that waits for an answer. */
   async function ask(workflowId = "needs-1", options: SceneOptions = {}): Promise<Asking> {
     const faults: NonNullable<SceneOptions["faults"]> = {};
-    const served = serve({ faults, definitions, ...options });
+    const served = serveKeyed({ faults, definitions, ...options });
     const created = await served.face.app.request("/v1/runs", createPost({ workflowId }));
     const { runId } = (await created.json()) as { readonly runId: string };
     await served.scene.settle();
     const path = `/v1/runs/${runId}/interrupts/gate`;
-    return { ...served, faults, runId, accept: () => post(served, path, { resumeValue: ACCEPT }) };
+    return { ...served, faults, runId, accept: () => postKeyed(served, path, { resumeValue: ACCEPT }) };
   }
 
   it.each(["needs-1", "needs-2"])(
@@ -304,7 +284,7 @@ describe("a keyed answer whose outcome is not known", () => {
     const asking = await ask("asks-again", { definitions: [loop] });
     const { scene, faults, runId } = asking;
     const reject = () =>
-      post(asking, `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "reject" } });
+      postKeyed(asking, `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "reject" } });
     Object.assign(faults, failOnce());
     expect((await reject()).status).toBe(503);
     await scene.settle();
@@ -320,9 +300,9 @@ describe("a keyed answer whose outcome is not known", () => {
     const { scene, faults, runId, accept } = await ask("needs-1", shared);
     faults.after = () => scene.die();
     expect((await accept()).status).toBe(503);
-    const next = serve({ definitions, ...shared, pid: 2 });
+    const next = serveKeyed({ definitions, ...shared, pid: 2 });
     const path = `/v1/runs/${runId}/interrupts/gate`;
-    const retry = () => post(next, path, { resumeValue: ACCEPT });
+    const retry = () => postKeyed(next, path, { resumeValue: ACCEPT });
     expect(await (await retry()).json()).toMatchObject({ error: "idempotency_in_flight" });
     await next.scene.clock.advance(60_000);
     expect((await retry()).status).toBe(200);
@@ -356,32 +336,32 @@ describe("a keyed request that came too early", () => {
   it("resumes a run that is paused by now", async () => {
     const face = createFakeFace();
     const run = face.host.put("run-1");
-    expect((await post({ face }, "/v1/runs/run-1:resume", {})).status).toBe(409);
+    expect((await postKeyed({ face }, "/v1/runs/run-1:resume", {})).status).toBe(409);
     run.status = "paused";
-    expect((await post({ face }, "/v1/runs/run-1:resume", {})).status).toBe(202);
+    expect((await postKeyed({ face }, "/v1/runs/run-1:resume", {})).status).toBe(202);
   });
 
   it("pauses a run that runs by now", async () => {
     const face = createFakeFace();
     const run = face.host.put("run-1");
     run.status = "paused";
-    expect((await post({ face }, "/v1/runs/run-1:pause", {})).status).toBe(409);
+    expect((await postKeyed({ face }, "/v1/runs/run-1:pause", {})).status).toBe(409);
     run.status = "running";
-    expect((await post({ face }, "/v1/runs/run-1:pause", {})).status).toBe(202);
+    expect((await postKeyed({ face }, "/v1/runs/run-1:pause", {})).status).toBe(202);
   });
 
   it("answers a question that is asked by now", async () => {
-    const served = serve();
+    const served = serveKeyed();
     const { scene, face } = served;
     const created = await face.app.request("/v1/runs", createPost({ workflowId: "later" }));
     const { runId } = (await created.json()) as { readonly runId: string };
     await scene.settle();
     const path = `/v1/runs/${runId}/interrupts/gate`;
     const body = { resumeValue: { action: "accept" } };
-    expect((await post(served, path, body)).status).toBe(404);
+    expect((await postKeyed(served, path, body)).status).toBe(404);
     await scene.clock.advance(1_000);
     await scene.settle();
-    expect((await post(served, path, body)).status).toBe(200);
+    expect((await postKeyed(served, path, body)).status).toBe(200);
     await scene.settle();
     expect(scene.types(runId)).toContain("run.completed");
   });

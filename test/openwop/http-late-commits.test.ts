@@ -3,30 +3,9 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
-import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
-import { createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
-
-const KEY = { "idempotency-key": "k1" };
-const GATE = createWorkflow("gate", { nodes: [createNode("gate", "core.approvalGate")] });
-const LATER = createWorkflow("later", {
-  nodes: [createNode("wait", "core.delay", { delayMs: 1_000 }), createNode("gate", "core.approvalGate")],
-  edges: chain("wait>gate"),
-});
-
-interface Served {
-  readonly face: FakeFace;
-  readonly scene: WorkflowScene;
-}
-
-function serve(options: SceneOptions = {}): Served {
-  const scene = createWorkflowScene({ definitions: [GATE, LATER], ...options });
-  return { scene, face: createFakeFace({ host: scene.host, clock: scene.clock }) };
-}
-
-async function post({ face }: Served, path: string, body: unknown): Promise<Response> {
-  return await face.app.request(path, createPost(body, KEY));
-}
+import type { SceneOptions, WorkflowScene } from "../support/workflow-scene.ts";
+import { createPost } from "./http-fake-host.ts";
+import { postKeyed, serveKeyed, type Served } from "./keyed-scene.ts";
 
 /** A ledger that commits the first append only when the test says so, long after it has failed. */
 function createLateCommit() {
@@ -45,7 +24,7 @@ function createLateCommit() {
 }
 
 async function postAgain(served: Served, path: string, body: unknown): Promise<string> {
-  const again = await post(served, path, body);
+  const again = await postKeyed(served, path, body);
   expect(again.status).toBe(201);
   return ((await again.json()) as { readonly runId: string }).runId;
 }
@@ -53,9 +32,9 @@ async function postAgain(served: Served, path: string, body: unknown): Promise<s
 describe("a keyed request whose run the ledger shows only long after the failure", () => {
   it("goes on with the run when it is sent again", async () => {
     const { faults, commit } = createLateCommit();
-    const served = serve({ faults });
+    const served = serveKeyed({ faults });
     const { scene } = served;
-    expect((await post(served, "/v1/runs", { workflowId: "later" })).status).toBe(503);
+    expect((await postKeyed(served, "/v1/runs", { workflowId: "later" })).status).toBe(503);
     await scene.clock.advance(60_000);
     await commit(scene);
     const runId = await postAgain(served, "/v1/runs", { workflowId: "later" });
@@ -66,14 +45,14 @@ describe("a keyed request whose run the ledger shows only long after the failure
 
   it("goes on with the fork when it is sent again", async () => {
     const faults: NonNullable<SceneOptions["faults"]> = {};
-    const served = serve({ faults });
+    const served = serveKeyed({ faults });
     const { scene } = served;
     const created = await served.face.app.request("/v1/runs", createPost({ workflowId: "later" }));
     const { runId: sourceRunId } = (await created.json()) as { readonly runId: string };
     const { faults: lateFaults, commit } = createLateCommit();
     Object.assign(faults, lateFaults);
     const [path, fork] = [`/v1/runs/${sourceRunId}:fork`, { mode: "branch", fromSeq: 1 }];
-    expect((await post(served, path, fork)).status).toBe(503);
+    expect((await postKeyed(served, path, fork)).status).toBe(503);
     await scene.clock.advance(60_000);
     await commit(scene);
     const runId = await postAgain(served, path, fork);
@@ -83,7 +62,7 @@ describe("a keyed request whose run the ledger shows only long after the failure
   });
 
   it("leaves a run alone that is driven and waits for people", async () => {
-    const { scene } = serve();
+    const { scene } = serveKeyed();
     const runId = await scene.run("gate", { runId: "run-gate" as CoordinationId });
     const types = scene.types(runId);
     expect(await scene.run("gate", { runId: "run-gate" as CoordinationId })).toBe(runId);

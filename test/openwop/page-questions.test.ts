@@ -3,7 +3,13 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictsList, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import { PRODUCTION, recordConflicts } from "../cli/recorded-conflicts.ts";
-import { createAskedByOwner, createOpening, recordCommands, spawn } from "../cli/recorded-questions.ts";
+import {
+  createAskedByOwner,
+  createOpening,
+  recordCommands,
+  spawn,
+  type RecordedCommand,
+} from "../cli/recorded-questions.ts";
 import { createAsk, createContest, createContestant, request } from "../core/claims-scene.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
@@ -52,6 +58,36 @@ describe("questions beyond the limit", () => {
     expect(newest.isMore).toBe(true);
     expect((await client.get<QuestionsList>("questions?which=all&limit=3")).isMore).toBe(false);
   });
+});
+
+it("the answer to a question counts though somebody else's answer was refused since it was shown", async () => {
+  using folder = createTempFolder();
+  const ledger = folder.file("ledger.sqlite");
+  const runId = "co-refused" as CoordinationId;
+  const record = async (...commands: readonly RecordedCommand[]): Promise<void> => {
+    const store = await openTestLedger(ledger, { clock: createManualClock() });
+    await recordCommands(store, runId, commands);
+    await store.close();
+  };
+  await record(
+    [0, createOpening("trace-refused")],
+    createAskedByOwner(1_000, { text: "Which one?", answerMs: 600_000 }),
+  );
+  await using served = await servePage(ledger);
+  const client = await openClient(served);
+  const readOpen = async () => (await client.get<QuestionsList>("questions")).questions;
+  const [shown] = await readOpen();
+  await record([
+    2_000,
+    {
+      type: "answerEscalation",
+      escalationId: "escalation-1",
+      answer: "approve",
+      through: "chat",
+      by: { kind: "person", id: "telegram:42" },
+    },
+  ]);
+  expect(await readOpen()).toMatchObject([{ refusedAnswers: 1, revision: shown?.revision }]);
 });
 
 it("a list of conflicts says that there are more, and the open ones are found behind newer ones", async () => {

@@ -2,16 +2,24 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createMeasureCounter } from "../../src/plugins/reports/count-measures.ts";
 import { joinLedgerPath } from "../../src/plugins/ledger-setting.ts";
 import type { MeasuresReport } from "../../src/plugins/page/contract/measures-report.ts";
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import type { QuestionDetail, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import type { CoordinationDetail, EventsPage, RunsPage } from "../../src/plugins/page/contract/runs.ts";
-import { HELD_TEXT, recordQuestions, recordCommands, REPORT, SPAWNS } from "../cli/recorded-questions.ts";
+import {
+  HELD_TEXT,
+  recordQuestions,
+  recordCommands,
+  REPORT,
+  SPAWNS,
+  type RecordedCommand,
+} from "../cli/recorded-questions.ts";
 import { ENDED_PLAN, RUNNING_PLAN, recordPlans } from "../cli/recorded-plan.ts";
 import { runCli } from "../cli/run-cli.ts";
+import { usageOf } from "../core/usage-scene.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { contentOf, openingOf, openRun } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
@@ -100,6 +108,27 @@ describe("the listing", () => {
     await store.close();
     const { runs } = await client.get<RunsPage>("runs?text=needle");
     expect(runs).toMatchObject([{ id: "co-long", objective: text.slice(0, 1_000) }]);
+  });
+
+  it("has the end of work before the use of it that was recorded later", async () => {
+    using other = createTempFolder();
+    const ledger = other.file("ledger.sqlite");
+    await recordPlans(ledger, [ENDED_PLAN]);
+    const listEnds = async () => {
+      await using page = await servePage(ledger);
+      const reader = createPageClient(page.baseUrl, await signIn(page.baseUrl, page.link));
+      const { runs } = await reader.get<RunsPage>("runs");
+      return runs.map((run) => "endedAtMs" in run && run.endedAtMs);
+    };
+    const ends = await listEnds();
+    const store = await openTestLedger(ledger);
+    const bills = Array.from({ length: 60 }, (_, index) => {
+      const usage = usageOf("postgres" as StepId, 1, { runId: `late-${index}` });
+      return [500_000 + index, { type: "recordUsage", ...usage }] as RecordedCommand;
+    });
+    await recordCommands(store, ENDED_PLAN.id as CoordinationId, bills);
+    await store.close();
+    expect(await listEnds()).toEqual(ends);
   });
 
   it.each(["runs?limit=0", "runs?limit=201", "runs?cursor=%00", "runs?kind=x", "runs?since=soon"])(

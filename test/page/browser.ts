@@ -40,6 +40,8 @@ export interface WatchedPage {
 export interface Viewing {
   readonly colorScheme?: "light" | "dark";
   readonly width?: number;
+  /** Such as `Asia/Tokyo`. */
+  readonly timezoneId?: string;
 }
 
 export async function openPage(
@@ -47,10 +49,11 @@ export async function openPage(
   address: string,
   viewing: Viewing = {},
 ): Promise<WatchedPage> {
-  const { colorScheme = "light", width = 1_280 } = viewing;
+  const { colorScheme = "light", width = 1_280, timezoneId = "UTC" } = viewing;
   const context = await browser.newContext({
     colorScheme,
     locale: "en-US",
+    timezoneId,
     viewport: { width, height: 800 },
     acceptDownloads: true,
   });

@@ -1,9 +1,10 @@
 /** Owns: ledgers that the real core filled, with what the page's tests look at. */
-import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { AgentId, CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "../cli/recorded-plan.ts";
 import { recordCommands, recordQuestions } from "../cli/recorded-questions.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
+import { step } from "../core/plan-scene.ts";
 import { contentOf, createAuthor, openingOf, OWNER } from "../support/ledger-fixtures.ts";
 import { createManualClock, openTestLedger } from "../support/temp-ledger.ts";
 
@@ -65,6 +66,36 @@ export async function fillLarge(path: string): Promise<void> {
     const spawns = Array.from({ length: BATCH }, (_, index) => createSpawn(`call-${first + index}`));
     await store.append(author.append(...spawns));
   }
+  await store.close();
+}
+
+export const FAILED = "plan-failed" as CoordinationId;
+export const FAILED_REASON = "The bucket is empty.";
+
+/** The agent of `collect` reported why it could not do the step, and people are asked whether it is tried once more. */
+export async function recordFailedReport(path: string): Promise<void> {
+  const steps = [step("collect", [], { retry: { budget: 0 } })];
+  const failurePolicy = { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "hitl" };
+  await recordPlans(path, [
+    {
+      id: FAILED,
+      objective: "Collect what customers say",
+      steps,
+      failurePolicy,
+      acts: [
+        [0, "dispatch", "collect", 1],
+        [100, "ack", "collect", 1],
+      ],
+    },
+  ]);
+  const report = contentOf(JSON.stringify({ reason: FAILED_REASON }));
+  const attempt = { stepId: "collect" as StepId, attempt: 1 };
+  const error = { code: "reported_failed" as const, message: "the agent reported that it could not do it" };
+  const store = await openTestLedger(path, { clock: createManualClock() });
+  await recordCommands(store, FAILED, [
+    [1_000, { type: "reportStep", ...attempt, outcome: "failed", output: report.ref }, [report]],
+    [2_000, { type: "failStep", ...attempt, via: "runner", error, cancelled: false }],
+  ]);
   await store.close();
 }
 

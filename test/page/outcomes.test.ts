@@ -50,6 +50,29 @@ describe("the dialog of an action", () => {
       expect(await confirm.isEnabled()).toBe(true);
     }));
 
+  it.each([
+    ["refused", "answered", "without a gateway"],
+    ["unknown", "unanswered", "Whether it was done is not known"],
+  ] as const)("leaves an outcome that is %s on the page until it is dismissed", (_, how, words) =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${RUNNING_PLAN.id}`);
+      const hold = await holdNext(page, CANCEL);
+      const dialog = page.locator("dialog[open]");
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await dialog.getByRole("button", { name: "Cancel the work" }).click();
+      await hold.arrived;
+      await dialog.getByRole("button", { name: "Close" }).click();
+      hold.release(how);
+      const outcome = page.getByRole("region", { name: "Actions that have ended" });
+      await outcome.getByText("Cancel this work: ").waitFor();
+      expect(await outcome.locator(".problem").textContent()).toContain(words);
+      await go(page, "#/runs");
+      await page.locator("run-list time").first().waitFor();
+      await outcome.getByRole("button", { name: "Dismiss" }).click();
+      expect(await outcome.count()).toBe(0);
+    }),
+  );
+
   it("does not say that an action without an answer is tried again", () =>
     visit(async ({ page }) => {
       await go(page, `#/runs/${RUNNING_PLAN.id}`);

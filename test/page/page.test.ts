@@ -13,6 +13,7 @@ import {
   RUNNING_PLAN,
   SPAWNED,
 } from "./filled-ledger.ts";
+import { settle } from "./held-route.ts";
 import { startServe } from "./page-stage.ts";
 import { go, visitPage, type Play } from "./visit.ts";
 
@@ -115,6 +116,31 @@ describe("the page", () => {
       expect(signs).toHaveLength(3);
       expect(new Set(signs).size, signs.join(", ")).toBe(3);
     }));
+
+  it("draws the hours of its charts in UTC, wherever the browser is", async () => {
+    const drawings: string[][] = [];
+    let health: string | undefined;
+    for (const timezoneId of ["UTC", "Asia/Kathmandu"])
+      await visit(
+        async ({ page }) => {
+          await page.route(/\/api\/health$/u, async (route) => {
+            const response = await route.fetch();
+            // An hour may begin between the visits.
+            health ??= await response.text();
+            await route.fulfill({ response, body: health });
+          });
+          await go(page, "#/health");
+          await page.getByRole("heading", { name: "The last day, in UTC" }).waitFor();
+          await page.locator(".plot canvas").nth(2).waitFor();
+          await settle(page);
+          drawings.push(await page.evaluate<string[]>(READ_CHARTS));
+        },
+        { timezoneId },
+      );
+    const [there = [], elsewhere = []] = drawings;
+    expect(there).toHaveLength(3);
+    expect(there.map((drawing, index) => drawing === elsewhere[index])).toEqual([true, true, true]);
+  });
 
   it("takes the link out of the address, and keeps nothing where another page could read it", () =>
     visit(async ({ page, context }) => {
@@ -256,3 +282,5 @@ steps:
   - { stepId: first, agent: main, task: Begin. }
   - { stepId: second, agent: main, task: End., dependsOn: [first] }
 `;
+
+const READ_CHARTS = `[...document.querySelectorAll(".plot canvas")].map((canvas) => canvas.toDataURL())`;

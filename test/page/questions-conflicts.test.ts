@@ -22,6 +22,7 @@ import {
   type TempFolder,
 } from "../support/temp-ledger.ts";
 import { startBrowser } from "./browser.ts";
+import { FAILED_REASON, recordFailedReport } from "./filled-ledger.ts";
 import { holdNext } from "./held-route.ts";
 import { go, visitPage } from "./visit.ts";
 
@@ -104,6 +105,16 @@ describe("questions", () => {
         "the session that it is about, or whose plan it is",
       );
       expect(await findField("told").textContent()).toContain("webhook:ops due at");
+    });
+  });
+
+  it("about a step that failed are shown with why its agent could not do it", async () => {
+    const ledger = folder.file("failed.sqlite");
+    await recordFailedReport(ledger);
+    await visitPage({ browser, ledger }, async ({ page }) => {
+      await go(page, "#/questions");
+      await page.getByRole("heading", { name: "Why the agent could not do it" }).waitFor();
+      expect(await page.locator("blockquote").allTextContents()).toEqual([FAILED_REASON]);
     });
   });
 });

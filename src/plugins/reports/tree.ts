@@ -14,6 +14,8 @@ export interface TreeNode {
   readonly name: string;
   /** Absent for the owner. */
   readonly stepId?: StepId;
+  /** The coordination whose step it is: the one of the tree, or a plan that a child runs. Absent for the owner. */
+  readonly coordinationId?: CoordinationId;
   readonly sessionKey?: string;
   readonly agentId?: string;
   readonly lane?: StepView["lane"];
@@ -158,24 +160,27 @@ function childrenOf(plan: NestedPlan, parent: StepId | undefined, now: EpochMs):
     (byParent.get(stepId) ?? []).map((step) => {
       const plans = plan.nested.get(step.stepId) ?? [];
       const ofPlans = plans.flatMap((submitted) => childrenOf(submitted, undefined, now));
-      return nodeOf(step, { now, plans, children: [...listNodesUnder(step.stepId), ...ofPlans] });
+      const children = [...listNodesUnder(step.stepId), ...ofPlans];
+      return nodeOf(step, { coordinationId: plan.view.coordinationId, now, plans, children });
     });
   return listNodesUnder(parent);
 }
 
 interface Surroundings {
+  readonly coordinationId: CoordinationId;
   readonly now: EpochMs;
   readonly plans: readonly NestedPlan[];
   readonly children: readonly TreeNode[];
 }
 
-function nodeOf(step: StepView, { now, plans, children }: Surroundings): TreeNode {
+function nodeOf(step: StepView, { coordinationId, now, plans, children }: Surroundings): TreeNode {
   const { stepId, agentId, lane, status, childSessionKey, dispatchedAtMs, endedAtMs } = step;
   const usage = readOwnUsage(step, plans);
   const newest = plans.at(-1);
   return {
     name: stepName(step),
     stepId,
+    coordinationId,
     ...(childSessionKey && { sessionKey: childSessionKey }),
     agentId,
     lane,

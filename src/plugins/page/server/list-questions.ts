@@ -88,9 +88,12 @@ async function showQuestion(
   return { ...report, revision: revisionOf(found) };
 }
 
-/** Names all that an answer rules on: another text, check, verdict or set of answers is another revision. */
+/**
+ * Names all that an answer rules on: another text, check, verdict or set of answers is another revision. Who was told of the
+ * question, and answers that did not count, change nothing about it.
+ */
 function revisionOf({ view, question }: FoundQuestion): string {
-  const { notified: _, notices: __, ...ruledOn } = question;
+  const { notified: _, notices: __, refusedAnswers: ___, ...ruledOn } = question;
   const step = view.steps.find(({ stepId }) => stepId === question.stepId);
   const about = step && { attempt: step.attempt, held: step.held, differences: step.differences };
   return hash("sha256", formatCanonicalJson(JSON.parse(JSON.stringify({ ruledOn, about })))).slice(0, 32);

@@ -11,6 +11,7 @@ import {
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { textOf } from "../../reports/find-coordination.ts";
 import { createShowReport, readDetails, readTimeline } from "../../reports/show-report.ts";
+import { findShownOutput } from "../../reports/shown-resource.ts";
 import { readTree, withUsageOfTree } from "../../reports/tree.ts";
 import type { CoordinationDetail, PlanShape, RunDetail, StepResult } from "../contract/runs.ts";
 import { createWorkflow } from "./list-runs.ts";
@@ -91,7 +92,7 @@ export async function readStepResult(
   reader: ReportedLedger,
   step: StepView,
 ): Promise<StepResult | undefined> {
-  const output = findOutput(step);
+  const output = findShownOutput(step);
   if (!output) return undefined;
   const text = (await textOf(reader, output)) ?? undefined;
   return {
@@ -102,8 +103,4 @@ export async function readStepResult(
     isHeld: step.held?.output !== undefined,
     isCut: text !== undefined && text.length > PAGE_BOUNDS.textCharsMax,
   };
-}
-
-function findOutput({ held: heldView, output, results }: StepView): StepView["output"] {
-  return heldView?.output ?? output ?? results?.at(-1)?.content;
 }

@@ -26,6 +26,7 @@ interface KnownNotes {
 }
 
 const KNOWN_MAX = 2_000;
+const BACKWARDS_AT_ONCE = 10;
 
 /** By reader, hence by ledger. */
 const knownNotes = new WeakMap<ReportedLedger, Map<string, KnownNotes>>();
@@ -49,12 +50,27 @@ async function readAnew(reader: ReportedLedger, { runId, length, summary }: RunE
     const [first] = await reader.read(runId, { from: 0, limit: 1 });
     const kind = first?.type === "coordination.created" && first.payload.plan ? "plan" : "coordination";
     if (summary.status === "running") return { kind, ...(await countOpen(reader, runId)) };
-    const [last] = await reader.read(runId, { from: Math.max(0, length - 1), limit: 1 });
-    return { kind, ...(last && { endedAtMs: epochMsOf(last.timestamp) }), questions: 0, conflicts: 0 };
+    const endedAtMs = await findEnd(reader, runId, length);
+    return { kind, ...(endedAtMs !== undefined && { endedAtMs }), questions: 0, conflicts: 0 };
   } catch (error) {
     if (isLogDamage(error)) return { kind: "coordination", questions: 0, conflicts: 0 };
     throw error;
   }
+}
+
+/** Finds when work ended that runs no more: the end is the last event of its log but for usage, which may be recorded later. */
+async function findEnd(
+  reader: ReportedLedger,
+  runId: RunEntry["runId"],
+  length: number,
+): Promise<EpochMs | undefined> {
+  for (let end = length; end > 0; end -= BACKWARDS_AT_ONCE) {
+    const from = Math.max(0, end - BACKWARDS_AT_ONCE);
+    const events = await reader.read(runId, { from, limit: end - from });
+    const last = events.findLast(({ type }) => type !== "usage.recorded");
+    if (last) return epochMsOf(last.timestamp);
+  }
+  return undefined;
 }
 
 /** Only a coordination that ever had some is folded. */

@@ -27,3 +27,10 @@ interface RefusedAction {
   readonly before: string;
   readonly isRefused: true;
 }
+
+/** How an action ended whose dialog was closed before. */
+export interface LateOutcome {
+  /** `false` where it was refused, or nobody knows whether it was done. */
+  readonly isDone: boolean;
+  readonly sentence: string;
+}

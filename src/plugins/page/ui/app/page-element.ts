@@ -2,7 +2,7 @@
 import { html, LitElement, nothing, type PropertyDeclarations, type TemplateResult } from "lit";
 import type { LiveChange } from "../../contract/live.ts";
 import type { Rights, SignedIn } from "../../contract/session.ts";
-import type { Action } from "./action.ts";
+import type { Action, LateOutcome } from "./action.ts";
 import type { LiveFeed } from "./live-feed.ts";
 import { describeProblem, type PageApi } from "./page-api.ts";
 
@@ -15,6 +15,8 @@ export interface PageContext {
   act(action: Action): void;
   /** Read out by a screen reader, without moving the focus. */
   announce(sentence: string): void;
+  /** Announces what became of an action whose dialog is closed, and shows it until somebody dismisses it. */
+  tellLate(outcome: LateOutcome): void;
 }
 
 /** Its parts are in the document itself, so that labels reach them and one style sheet is enough. */
@@ -46,6 +48,8 @@ export abstract class LoadedElement<T> extends PageElement {
   #endPause: (() => void) | undefined;
   #isReading = false;
   #isStale = false;
+  /** Changes since the reading began that did not concern what was shown before it. */
+  #meanwhile: LiveChange[] = [];
   /** Counts what somebody wanted to see: the answer to a reading for something before is dropped. */
   #wanted = 0;
   #failure: unknown;
@@ -65,6 +69,7 @@ export abstract class LoadedElement<T> extends PageElement {
     this.#stopListening = this.page.feed.listen({
       onChange: (change) => {
         if (!change || this.isConcerned(change)) this.reload();
+        else if (this.#isReading) this.#meanwhile.push(change);
       },
       onState: () => undefined,
       onBeat: () => this.onBeat(),
@@ -100,6 +105,7 @@ export abstract class LoadedElement<T> extends PageElement {
     this.#isReading = true;
     while (this.#isStale && this.isConnected) {
       this.#isStale = false;
+      this.#meanwhile = [];
       const wanted = this.#wanted;
       const beganAtMs = performance.now();
       try {
@@ -107,6 +113,7 @@ export abstract class LoadedElement<T> extends PageElement {
         if (wanted !== this.#wanted) continue;
         this.loaded = loaded;
         this.problem = undefined;
+        if (this.#meanwhile.some((change) => this.isConcerned(change))) this.#isStale = true;
       } catch (error) {
         if (wanted !== this.#wanted) continue;
         this.#failure = error;

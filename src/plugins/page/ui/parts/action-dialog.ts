@@ -123,7 +123,11 @@ class ActionDialog extends PageElement {
   /** The dialog may have been closed meanwhile, or be about something else. */
   #tell(action: OfferedAction, sentence: string, progress: Progress): void {
     if (this.action === action) this.progress = progress;
-    else this.page.announce(showLine(`${action.title}: ${sentence}`));
+    else
+      this.page.tellLate({
+        isDone: progress.kind === "done",
+        sentence: showLine(`${action.title}: ${sentence}`),
+      });
   }
 
   #onClose(): void {

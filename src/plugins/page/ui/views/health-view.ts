@@ -54,7 +54,7 @@ class HealthView extends LoadedElement<HealthReport> {
       ${showLedger(report, this.#aheadMs)} ${showLanes(report, this.page.session.product.home)}
       <h2>Measures</h2>
       <measures-table .page=${this.page}></measures-table>
-      <h2>The last day</h2>
+      <h2>The last day, in UTC</h2>
       ${isHoursCut ? html`<p class="quiet">More happened than is counted; the oldest hours are short.</p>` : nothing}
       <div class="charts">
         <hours-chart .title=${"Work"} .hours=${hours} .curves=${OUTCOMES}></hours-chart>

@@ -62,6 +62,8 @@ class HoursChart extends PageElement {
       {
         width: Math.max(200, place.clientWidth),
         height: HEIGHT,
+        // As all times of the page.
+        tzDate: (seconds) => Plot.tzDate(new Date(seconds * 1_000), "Etc/UTC"),
         legend: { show: false },
         cursor: { show: false },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },

@@ -5,7 +5,7 @@ import { LiveFeed, type FeedState } from "../app/live-feed.ts";
 import { describeProblem, signIn } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
 import "../parts/action-dialog.ts";
-import type { Action } from "../app/action.ts";
+import type { Action, LateOutcome } from "../app/action.ts";
 import "./conflicts-view.ts";
 import "./health-view.ts";
 import "./plan-view.ts";
@@ -45,6 +45,7 @@ class PageRoot extends PageElement {
     problem: { state: true },
     action: { state: true },
     sentence: { state: true },
+    lateOutcomes: { state: true },
   };
 
   declare page: PageContext | undefined;
@@ -53,6 +54,7 @@ class PageRoot extends PageElement {
   declare problem: string | undefined;
   declare action: Action | undefined;
   declare sentence: string;
+  declare lateOutcomes: readonly LateOutcome[];
 
   constructor() {
     super();
@@ -60,6 +62,7 @@ class PageRoot extends PageElement {
     this.address = parseAddress(location.hash);
     this.feedState = "connecting";
     this.sentence = "";
+    this.lateOutcomes = [];
     void this.#enter(link);
     window.addEventListener("hashchange", () => {
       // Somebody pasted a new link, as where the session has ended.
@@ -94,6 +97,10 @@ class PageRoot extends PageElement {
         announce: (sentence) => {
           this.sentence = sentence;
         },
+        tellLate: (outcome) => {
+          this.sentence = outcome.sentence;
+          this.lateOutcomes = [...this.lateOutcomes, outcome];
+        },
       };
       feed.start();
     } catch (error) {
@@ -115,7 +122,7 @@ class PageRoot extends PageElement {
     return html`<a class="skip" href="#content" @click=${(event: Event) => this.#onSkip(event)}
         >Skip to the content</a
       >
-      ${this.#showHeader(page)}
+      ${this.#showHeader(page)} ${this.#showLateOutcomes()}
       <main id="content" tabindex="-1">${this.#showPlace(page)}</main>
       <action-dialog
         .page=${page}
@@ -125,6 +132,24 @@ class PageRoot extends PageElement {
         }}
       ></action-dialog>
       <p class="unseen" role="status" aria-live="polite">${this.sentence}</p>`;
+  }
+
+  #showLateOutcomes(): TemplateResult | typeof nothing {
+    if (this.lateOutcomes.length === 0) return nothing;
+    return html`<section class="late" aria-label="Actions that have ended">
+      ${this.lateOutcomes.map(
+        (outcome) =>
+          html`<p class=${outcome.isDone ? "happened" : "problem"}>
+            ${outcome.isDone ? "✓ " : ""}${outcome.sentence}
+            <button type="button" @click=${() => this.#forget(outcome)}>Dismiss</button>
+          </p>`,
+      )}
+    </section>`;
+  }
+
+  #forget(outcome: LateOutcome): void {
+    this.lateOutcomes = this.lateOutcomes.filter((each) => each !== outcome);
+    this.querySelector("main")?.focus();
   }
 
   #onSkip(event: Event): void {

@@ -7,6 +7,7 @@ import {
   formatUsd,
 } from "../../../../agents/coordination/std/quantities.ts";
 import { describeGateway } from "../../../reports/gateway-report.ts";
+import type { TreeNode } from "../../../reports/tree.ts";
 import type { Done } from "../../contract/actions.ts";
 import type { LiveChange } from "../../contract/live.ts";
 import type { CoordinationDetail, RunDetail, WorkflowDetail } from "../../contract/runs.ts";
@@ -42,6 +43,8 @@ class RunView extends LoadedElement<RunDetail> {
   declare runId: string;
   declare tab: Tab;
   declare query: Readonly<Record<string, string>>;
+  /** Plans that agents of the work run, whose steps are in its tree. */
+  #planIds: ReadonlySet<string> = new Set();
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     if (changed.get("runId") === undefined) return;
@@ -50,19 +53,22 @@ class RunView extends LoadedElement<RunDetail> {
     this.reloadNow();
   }
 
-  protected override read(): Promise<RunDetail> {
-    return this.page.api.get(`runs/${encodeURIComponent(this.runId)}`);
+  protected override async read(): Promise<RunDetail> {
+    const detail = await this.page.api.get<RunDetail>(`runs/${encodeURIComponent(this.runId)}`);
+    this.#planIds = new Set(detail.kind === "run" ? [] : listPlanIds(detail.tree.tree));
+    return detail;
   }
 
-  protected override isConcerned({ id }: LiveChange): boolean {
-    return id === this.runId;
+  /** A coordination that begins may be a plan of one of its agents. */
+  protected override isConcerned({ id, types }: LiveChange): boolean {
+    if (id === this.runId || this.#planIds.has(id)) return true;
+    return types.includes("coordination.created") && findGoingOn(this.loaded) !== undefined;
   }
 
   /** Nothing is read: telling large work takes the server long, and only its durations have changed. */
   protected override onBeat(): void {
-    const { loaded } = this;
-    if (!loaded || loaded.kind === "run" || loaded.timeline.endedAtMs !== undefined) return;
-    this.loaded = advanceDetail(loaded, this.page.feed.nowMs);
+    const detail = findGoingOn(this.loaded);
+    if (detail) this.loaded = advanceDetail(detail, this.page.feed.nowMs);
   }
 
   protected override show(detail: RunDetail): TemplateResult {
@@ -242,6 +248,17 @@ class RunView extends LoadedElement<RunDetail> {
   #fork(event: number, kind: "plan" | "run"): Promise<void> {
     return offerFork(this.page, { path: `runs/${encodeURIComponent(this.runId)}`, event, kind });
   }
+}
+
+/** Returns a coordination that has not ended; `undefined` for one that has, and for runs of workflows. */
+function findGoingOn(detail: RunDetail | undefined): CoordinationDetail | undefined {
+  if (!detail || detail.kind === "run") return undefined;
+  return detail.timeline.endedAtMs === undefined ? detail : undefined;
+}
+
+function listPlanIds({ coordinationId, planId, children }: TreeNode): string[] {
+  const ids = [coordinationId, planId].filter((id) => id !== undefined);
+  return [...ids, ...children.flatMap(listPlanIds)];
 }
 
 customElements.define("run-view", RunView);

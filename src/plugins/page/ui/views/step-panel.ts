@@ -11,7 +11,7 @@ import type { Done } from "../../contract/actions.ts";
 import type { CoordinationDetail, StepResult } from "../../contract/runs.ts";
 import { describeDifference } from "../../../reports/question-lines.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
-import { describeShownResource } from "../../../reports/shown-resource.ts";
+import { describeShownResource, findShownOutput } from "../../../reports/shown-resource.ts";
 import { showLine, showText } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
@@ -37,7 +37,7 @@ class StepPanel extends PageElement {
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get("step");
-    if (before && before.stepId !== this.step.stepId) {
+    if (before && nameResult(before) !== nameResult(this.step)) {
       this.result = undefined;
       this.problem = undefined;
     }
@@ -139,7 +139,7 @@ class StepPanel extends PageElement {
 
   #showResult(): TemplateResult {
     const { step, page } = this;
-    const output = step.output ?? step.held?.output;
+    const output = findShownOutput(step);
     if (!output) return html`<p class="quiet">There is none.</p>`;
     const { rights, refusals } = page.session;
     return html`<p class="quiet">
@@ -153,26 +153,36 @@ class StepPanel extends PageElement {
   }
 
   #showResultText(): TemplateResult {
-    const { result, problem } = this;
-    if (problem !== undefined) return html`<p class="problem" role="alert">${problem}</p>`;
+    const { result, problem, step } = this;
     if (!result)
-      return html`<button type="button" @click=${() => void this.#readResult()}>Show the result</button>`;
+      return html`${problem === undefined ? nothing : html`<p class="problem" role="alert">${problem}</p>`}
+        <button type="button" @click=${() => void this.#readResult()}>Show the result</button>`;
     if (result.text === null) return html`<p class="quiet">It is no longer kept.</p>`;
-    return html`${result.isHeld ? html`<p>It is held and does not count yet.</p>` : nothing}
+    return html`${step.held ? html`<p>It is held and does not count yet.</p>` : nothing}
       <pre class="held-text" tabindex="0" aria-label="The result">${showText(result.text)}</pre>
       ${result.isCut ? html`<p class="quiet">Only its beginning is shown.</p>` : nothing}`;
   }
 
   async #readResult(): Promise<void> {
     const { detail, step, page } = this;
+    const wanted = nameResult(step);
+    this.problem = undefined;
     try {
-      this.result = await page.api.get(
+      const result = await page.api.get<StepResult>(
         `runs/${encodeURIComponent(detail.id)}/steps/${encodeURIComponent(step.stepId)}/result`,
       );
+      if (wanted !== nameResult(this.step)) return;
+      if (result.sha256 === findShownOutput(step)?.sha256) this.result = result;
+      else this.problem = "The step has another result by now.";
     } catch (error) {
-      this.problem = describeProblem(error);
+      if (wanted === nameResult(this.step)) this.problem = describeProblem(error);
     }
   }
+}
+
+/** Returns the same for a step as long as it has the same result. */
+function nameResult(step: Step): string {
+  return `${step.stepId} ${findShownOutput(step)?.sha256}`;
 }
 
 function listEnvelope(step: Step): Field[] {

@@ -156,20 +156,32 @@ class WorkGraph extends PageElement {
     this.dispatchEvent(new CustomEvent("step", { detail: stepId }));
   }
 
+  /** Steps of plans within the work may have the same ids. */
+  #isStepHere({ stepId, coordinationId }: TreeNode): boolean {
+    return stepId !== undefined && coordinationId === this.detail?.id;
+  }
+
+  #isChosen(node: TreeNode): boolean {
+    return this.#isStepHere(node) && node.stepId === this.chosen;
+  }
+
+  #showName(node: TreeNode): TemplateResult {
+    const { stepId, coordinationId } = node;
+    const name = showLine(node.name, 120);
+    if (stepId === undefined) return html`<strong>${name}</strong>`;
+    if (this.#isStepHere(node))
+      return html`<button type="button" class="plain" @click=${() => this.#choose(stepId)}>${name}</button>`;
+    const address = { place: "runs", id: coordinationId, tab: "graph", query: { step: stepId } } as const;
+    return html`<a href=${formatAddress(address)}>${name}</a>`;
+  }
+
   #showNode(node: TreeNode): TemplateResult {
-    const { name, stepId, status, usage, durationMs, planId, children, agentId } = node;
+    const { status, usage, durationMs, planId, children, agentId } = node;
     const shown = children.slice(0, CHILDREN_MAX);
     const used = usage ? `${formatTokens(usage.tokens)} tokens, ${formatUsd(usage.costMicroUsd)}` : "";
     return html`<li>
-      <p class=${stepId !== undefined && stepId === this.chosen ? "leaf picked" : "leaf"}>
-        ${showStatus(status)}
-        ${
-          stepId === undefined
-            ? html`<strong>${showLine(name, 120)}</strong>`
-            : html`<button type="button" class="plain" @click=${() => this.#choose(stepId)}>
-                ${showLine(name, 120)}
-              </button>`
-        }
+      <p class=${this.#isChosen(node) ? "leaf picked" : "leaf"}>
+        ${showStatus(status)} ${this.#showName(node)}
         ${agentId === undefined ? nothing : html`<span class="quiet">${showLine(agentId, 40)}</span>`}
         <span class="quiet">${durationMs === undefined ? "" : formatDuration(durationMs)} ${used}</span>
         ${planId === undefined ? nothing : html`<a href=${formatAddress({ place: "runs", id: planId })}>its plan</a>`}

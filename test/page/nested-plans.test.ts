@@ -1,0 +1,137 @@
+/** Owns: the page of work whose agents run plans of their own: their steps are in its tree. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { admit, dispatch, openPlan, planStep, startStep } from "../core/planned-scene.ts";
+import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
+import {
+  createManualClock,
+  createTempFolder,
+  openTestLedger,
+  type TempFolder,
+} from "../support/temp-ledger.ts";
+import { startBrowser } from "./browser.ts";
+import { holdAnswer } from "./held-route.ts";
+import { go, visitPage, type Play } from "./visit.ts";
+
+const CHILD = "agent:main:subagent:child" as SessionKey;
+
+let folder: TempFolder;
+let browser: Browser;
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  browser = await startBrowser();
+});
+
+afterAll(async () => {
+  await browser.close();
+  folder[Symbol.dispose]();
+});
+
+interface Nesting {
+  readonly id: CoordinationId;
+  readonly planId: CoordinationId;
+  readonly ledger: string;
+  /** The child begins its plan, whose step has the same id as the child's own. */
+  beginPlan(): Promise<void>;
+  /** The step of the plan is begun. */
+  dispatchStep(): Promise<void>;
+  startStep(): Promise<void>;
+}
+
+/** Opens work with one child. */
+async function openNesting(name: string): Promise<Nesting> {
+  const ledger = folder.file(`${name}.sqlite`);
+  const [outer, inner] = [createAuthor(`outer-${name}`), createAuthor(`inner-${name}`)];
+  const record = async (author: typeof outer, ...commands: readonly Command[]): Promise<void> => {
+    const store = await openTestLedger(ledger, { clock: createManualClock() });
+    await store.append(author.append(...commands));
+    await store.close();
+  };
+  await record(outer, openingOf(`trace-${name}`), spawnOf("call-1"), {
+    type: "acknowledgeStep",
+    stepId: "step-1" as StepId,
+    attempt: 1,
+    childSessionKey: CHILD,
+    childRunId: "run-of-child",
+    via: "hook",
+  });
+  return {
+    id: outer.runId,
+    planId: inner.runId,
+    ledger,
+    beginPlan: () =>
+      record(
+        inner,
+        {
+          ...openPlan({ steps: 1 }),
+          ownerSession: CHILD,
+          parent: { coordinationId: outer.runId, stepId: "step-1", attempt: 1 },
+        } as Command,
+        admit(planStep("step-1")),
+      ),
+    dispatchStep: () => record(inner, dispatch("step-1")),
+    startStep: () => record(inner, startStep("step-1")),
+  };
+}
+
+const visit = ({ ledger }: Nesting, play: Play): Promise<void> => visitPage({ browser, ledger }, play);
+
+/** The step of the plan, below the step whose agent runs it. */
+const findInner = (page: Page) => page.locator(".tree li li li .leaf");
+
+it("the tree follows plans that its agents begin while somebody looks, and their steps", async () => {
+  const nesting = await openNesting("followed");
+  await visit(nesting, async ({ page }) => {
+    await go(page, `#/runs/${nesting.id}/graph`);
+    await page.locator(".tree li li .leaf").waitFor();
+    await nesting.beginPlan();
+    await findInner(page).locator(".status.waiting").waitFor();
+    await nesting.dispatchStep();
+    await findInner(page).locator(".status.dispatched").waitFor();
+    await nesting.startStep();
+    await findInner(page).locator(".status.running").waitFor();
+  });
+});
+
+it("the tree has what happened in a plan while the page read of it for the first time", async () => {
+  const nesting = await openNesting("read-meanwhile");
+  await nesting.beginPlan();
+  await visit(nesting, async ({ page }) => {
+    const hold = await holdAnswer(page, new RegExp(`/api/runs/${nesting.id}$`, "u"));
+    await go(page, `#/runs/${nesting.id}/graph`);
+    await hold.arrived;
+    await page.evaluate(LISTEN);
+    await nesting.dispatchStep();
+    await page.evaluate("window.changeOfTest");
+    hold.release();
+    await findInner(page).locator(".status.dispatched").waitFor();
+  });
+});
+
+/** Keeps a promise that is fulfilled as soon as the page was told of a change, and does not wait for it. */
+const LISTEN = `(() => {
+  window.changeOfTest = new Promise((resolve) => {
+    document.querySelector("coordination-page").page.feed.listen({
+      onChange: resolve,
+      onBeat: () => undefined,
+      onState: () => undefined,
+    });
+  });
+})()`;
+
+it("a step of a plan in the tree leads to that step, whatever ids the work itself has", async () => {
+  const nesting = await openNesting("led");
+  await nesting.beginPlan();
+  await visit(nesting, async ({ page }) => {
+    await go(page, `#/runs/${nesting.id}/graph?step=step-1`);
+    await findInner(page).waitFor();
+    expect(await page.locator(".leaf.picked").count()).toBe(1);
+    await findInner(page).getByRole("link", { name: "step-1" }).click();
+    await page.waitForURL(`**#/runs/${nesting.planId}/graph?step=step-1`);
+    await page.locator(".node.picked").waitFor();
+    await page.locator("step-panel .status.waiting").waitFor();
+  });
+});

@@ -1,4 +1,5 @@
 /** Owns: programs that an agent would have git run at the end of its work, and programs of the repository that fail. */
+import { hash } from "node:crypto";
 import { appendFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -34,6 +35,19 @@ describe("a filter that is named in the settings of git while the agent is at wo
     expect(hasRun(scene)).toBe(false);
   });
 
+  it.each([
+    "extension.x.clean",
+    "customtransfer.x.path",
+    "standalonetransferagent",
+    "a.b.standalonetransferagent",
+  ])("is not run either where it is one of Git LFS: lfs.%s", async (setting) => {
+    using scene = createGitScene();
+    const worktree = await scene.open();
+    runGit(scene.repository, "config", `lfs.${setting}`, "touch ran");
+    const message = expect.stringContaining("lfs.*") as string;
+    expect(await scene.worktrees.compare(worktree)).toMatchObject({ kind: "too_much", message });
+  });
+
   it("is not run either where the note beside the worktree was deleted", async () => {
     using scene = createGitScene();
     const worktree = await scene.open();
@@ -51,6 +65,28 @@ describe("a filter that is named in the settings of git while the agent is at wo
     };
     writeFileSync(join(scene.home, "worktrees", `${NAME}.repository`), JSON.stringify(note));
     expect(await scene.worktrees.compare(worktree)).toEqual({ kind: "compared", changes: [] });
+  });
+
+  it("is no change either where a version noted the filters and hooks alone, and git names a program of Git LFS", async () => {
+    using scene = createGitScene();
+    const { home, repository, worktrees } = scene;
+    runGit(repository, "config", "filter.x.clean", "cat");
+    runGit(repository, "config", "lfs.extension.x.clean", "cat");
+    const worktree = await scene.open();
+    const programs = [worktree.tree, repository].map((folder) =>
+      runGit(folder, "config", "--list", "-z")
+        .split("\0")
+        .filter((entry) => /^(?:filter|hook)\./u.test(entry)),
+    );
+    const note = {
+      repository,
+      attempt: { coordinationId: "co-1", stepId: "step", attempt: 1 },
+      filters: hash("sha256", JSON.stringify(programs)),
+    };
+    writeFileSync(join(home, "worktrees", `${NAME}.repository`), JSON.stringify(note));
+    expect(await worktrees.compare(worktree)).toEqual({ kind: "compared", changes: [] });
+    runGit(repository, "config", "filter.y.clean", "cat");
+    expect(await worktrees.compare(worktree)).toMatchObject({ kind: "too_much" });
   });
 });
 

@@ -3,8 +3,11 @@ import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileS
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
+import { worktreeAttemptSchema } from "../../src/agents/coordination/contracts/worktree-fields.ts";
+import { createTurnsByName } from "../../src/agents/coordination/std/turns-by-name.ts";
 import { createGitWorktrees } from "../../src/infra/git/git-worktrees.ts";
 import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
+import { removeForgottenWorktrees } from "../../src/agents/coordination/runtime/worktrees/remove-forgotten.ts";
 import {
   createGitScene,
   createRepository,
@@ -25,6 +28,31 @@ const fateOf = async (scene: GitScene, worktree: Opened, path: string): Promise<
 };
 const showOnBranch = ({ repository }: GitScene, path: string): string =>
   runGit(repository, "show", `coordination/${NAME}:${path}`);
+
+const ATTEMPT = worktreeAttemptSchema.parse({ coordinationId: "co-1", stepId: "step", attempt: 1 });
+
+/** Makes a linked checkout of the repository, and the worktree for an agent whose folder that is. */
+async function openLinked({ home, repository, worktrees }: GitScene): Promise<string> {
+  const linked = join(home, "linked");
+  runGit(repository, "worktree", "add", "--quiet", linked);
+  expect(await worktrees.open(NAME, linked, ATTEMPT, [])).toMatchObject({ kind: "opened" });
+  return linked;
+}
+
+it("no worktree is made where git does not say which folder has its own files", async () => {
+  using scene = createGitScene();
+  const { home, repository } = scene;
+  const [linked, program] = [join(home, "linked"), join(home, "silent-git")];
+  runGit(repository, "worktree", "add", "--quiet", linked);
+  const script = `#!/bin/sh\ncase "$*" in *--git-common-dir*) exit 1 ;; esac\nexec git "$@"\n`;
+  writeFileSync(program, script, { mode: 0o755 });
+  const worktrees = createGitWorktrees({ root: join(home, "worktrees"), clock: systemClock, program });
+  expect(await worktrees.open(NAME, linked, ATTEMPT, [])).toMatchObject({
+    kind: "refused",
+    message: expect.stringContaining("does not say where the repository") as string,
+  });
+  expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+});
 
 describe("removing a worktree", () => {
   it("leaves another worktree of the repository, whose folder cannot be seen at the moment", async () => {
@@ -123,6 +151,32 @@ describe("removing a worktree", () => {
     expect(await worktrees.list()).toEqual([]);
   });
 
+  it("takes the branch, too, where the folder was a linked checkout that somebody removed", async () => {
+    using scene = createGitScene();
+    const { repository, worktrees } = scene;
+    const linked = await openLinked(scene);
+    runGit(repository, "worktree", "remove", linked);
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+    expect(runGit(repository, "worktree", "list", "--porcelain")).not.toContain(NAME);
+  });
+
+  it("says so while git cannot be started and an earlier version noted only that the folder was a linked checkout", async () => {
+    using scene = createGitScene();
+    const { home, repository, worktrees } = scene;
+    const linked = await openLinked(scene);
+    writeFileSync(
+      join(home, "worktrees", `${NAME}.repository`),
+      JSON.stringify({ repository: linked, attempt: ATTEMPT }),
+    );
+    const program = join(home, "missing-git");
+    const withoutGit = createGitWorktrees({ root: join(home, "worktrees"), clock: systemClock, program });
+    expect(await withoutGit.remove(NAME)).toContain(`coordination/${NAME}`);
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+    expect(runGit(repository, "worktree", "list", "--porcelain")).not.toContain(NAME);
+  });
+
   it("is tried again where git could not be started, unless the repository is gone, too", async () => {
     using scene = createGitScene();
     const { home, repository, worktrees } = scene;
@@ -138,6 +192,36 @@ describe("removing a worktree", () => {
     expect(await withoutGit.remove(NAME)).toBeUndefined();
   });
 });
+
+describe("a worktree whose coordination the ledger does not have", () => {
+  it("is warned of at each start until somebody has done what the warning says", async () => {
+    using scene = createGitScene();
+    const { repository } = scene;
+    await scene.open();
+    const [warning = "", ...others] = await startWithout(scene);
+    expect(others).toEqual([]);
+    expect(await startWithout(scene)).toEqual([warning]);
+    for (const [, command = ""] of warning.matchAll(/`git ([^`]+)`/gu))
+      runGit(repository, ...command.split(" "));
+    expect(listWorktrees(scene)).toHaveLength(1);
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+    expect(await startWithout(scene)).toEqual([]);
+  });
+});
+
+/** Starts with a ledger that has no coordination. Returns the warnings. */
+async function startWithout({ worktrees }: GitScene): Promise<string[]> {
+  const warnings: string[] = [];
+  const unopened = { kind: "unopened", coordinationId: "co-1", nextSequence: 0 };
+  const dependencies = {
+    runs: { findOnDisk: (_: string, find: (state: object) => unknown) => Promise.resolve(find(unopened)) },
+    worktrees,
+    worktreeTurns: createTurnsByName(),
+    logger: { warn: (_: object, message: string) => warnings.push(message) },
+  };
+  await removeForgottenWorktrees(dependencies as never, new AbortController().signal);
+  return warnings;
+}
 
 describe("a repository inside of a worktree", () => {
   it.each(["untracked", "changed", "committed"])(

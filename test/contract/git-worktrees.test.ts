@@ -134,7 +134,8 @@ describe("the worktrees of a machine", () => {
     expect(await worktrees.list()).toEqual([]);
     await open();
     const next = createGitWorktrees({ root, clock: systemClock });
-    expect(await next.list()).toEqual([{ name: NAME, ...ATTEMPT }]);
+    const [folder, branch] = [join(root, NAME), `coordination/${NAME}`];
+    expect(await next.list()).toEqual([{ name: NAME, ...ATTEMPT, hasFolder: true, folder, branch }]);
     expect(statSync(noteOf(NAME)).mode & 0o777).toBe(0o600);
     await next.remove(NAME);
     expect(await worktrees.list()).toEqual([]);

@@ -172,7 +172,14 @@ function open(repository: Repository, name: string): WorktreeOpened {
 }
 
 function listOnMachine({ attempts, names }: Repository): WorktreeOnMachine[] {
-  return [...attempts].flatMap(([name, attempt]) => (names.has(name) ? [{ name, ...attempt }] : []));
+  const there = [...attempts].filter(([name]) => names.has(name));
+  return there.map(([name, attempt]) => ({
+    ...attempt,
+    name,
+    folder: folderOf(name),
+    hasFolder: true,
+    branch: `coordination/${name}`,
+  }));
 }
 
 /** Returns the text of a file as the agent of a worktree left it, once it has completed its work. */

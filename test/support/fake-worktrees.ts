@@ -71,9 +71,11 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
         const paths = merged.flatMap((files) => files.paths);
         bases.set(name, replaceFiles(base, folder, paths));
         trees.set(name, new Map(bases.get(name)));
-        attempts.set(name, { name, ...attempt });
+        const branch = `coordination/${name}`;
+        const tree = `/worktrees/${name}`;
+        attempts.set(name, { name, folder: tree, hasFolder: true, branch, ...attempt });
         const place = { repository: REPOSITORY, base: "a".repeat(40) };
-        return { kind: "opened", ...place, folder: `/worktrees/${name}`, branch: `coordination/${name}` };
+        return { kind: "opened", ...place, folder: tree, branch };
       }),
     // No crash here: every start looks, and only what comes after a crash finds anything.
     list: () => Promise.resolve([...attempts.values()].filter(({ name }) => trees.has(name))),

@@ -9,10 +9,13 @@ import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
 import type { WorktreeNote } from "./worktree-note.ts";
 
-/** Settings that name programs, or other files with settings. The rest is overruled wherever git is run. */
-const NAMING_PROGRAMS = /^(?:filter\.|hook\.|include\.|includeif\.|extensions\.worktreeconfig$)/iu;
-/** Entries of `config --list -z`. Included files are in it, those of a worktree alone, too. */
-const PROGRAM = /^(?:filter|hook)\./iu;
+/** Settings that name programs: of git itself, and of Git LFS, which is a filter. The rest is overruled wherever git is run. */
+const PROGRAM =
+  /^(?:filter\.|hook\.|lfs\.(?:extension|customtransfer)\.|lfs\.(?:.*\.)?standalonetransferagent$)/isu;
+/** Settings that earlier versions noted. */
+const FILTER_OR_HOOK = /^(?:filter|hook)\./iu;
+/** Settings that name other files with settings. */
+const INCLUDING = /^(?:include\.|includeif\.|extensions\.worktreeconfig$)/iu;
 /** Stands for bytes that are no UTF-8: the folder of that name is another one. */
 const REPLACEMENT = "\ufffd";
 /** Repositories within one another. */
@@ -28,23 +31,28 @@ export interface MergedPlaces {
 }
 
 interface NotedPlaces extends MergedPlaces {
-  /** Absent: it is missing or cannot be read. Its `filters` are absent where an earlier version made the worktree. */
-  readonly note: Pick<WorktreeNote, "filters"> | undefined;
+  /** Absent: it is missing or cannot be read. A version that noted no programs may have made the worktree. */
+  readonly note: Pick<WorktreeNote, "programs" | "filters"> | undefined;
 }
 
 /**
- * Returns a hash of the filters and hooks that settings of git name in the worktree and in the folder of its repository: each may
- * have settings that the other one does not have.
+ * Returns a hash of the programs that settings of git name in the worktree and in the folder of its repository: each may have
+ * settings that the other one does not have.
  *
  * @throws Error with what git says
  */
-export async function hashPrograms(git: RunGit, { tree, gitDir, repository }: MergedPlaces): Promise<string> {
+export async function hashPrograms(
+  git: RunGit,
+  { tree, gitDir, repository }: MergedPlaces,
+  naming = PROGRAM,
+): Promise<string> {
   const programs: string[][] = [];
   for (const place of [{ folder: tree, gitDir }, { folder: repository }]) {
     const listed = await git({ ...place, args: ["config", "--list", "-z"] });
     if (listed.kind === "failed") throw new Error(`the settings of git cannot be read: ${listed.message}`);
     const entries = listed.output.toString("latin1").split("\0");
-    programs.push(entries.filter((entry) => PROGRAM.test(entry)));
+    // Included files are in it, those of a worktree alone, too. A name is before the first newline.
+    programs.push(entries.filter((entry) => naming.test(entry.replace(/\n.*/su, ""))));
   }
   return hash("sha256", JSON.stringify(programs));
 }
@@ -80,8 +88,10 @@ export async function findForeignPrograms(
 async function findOtherPrograms(git: RunGit, { note, ...places }: NotedPlaces): Promise<string | undefined> {
   if (!note)
     return "the note of the worktree, which says what filters and hooks there were when it was made, is missing or cannot be read";
-  if (note.filters === undefined || note.filters === (await hashPrograms(git, places))) return undefined;
-  return "the filters and hooks that the settings of git name now (`filter.*`, `hook.*`) are not those noted when the worktree was made, and are not run";
+  const hashBefore = note.programs ?? note.filters;
+  const naming = note.programs === undefined ? FILTER_OR_HOOK : PROGRAM;
+  if (hashBefore === undefined || hashBefore === (await hashPrograms(git, places, naming))) return undefined;
+  return "the filters and hooks that the settings of git name now (`filter.*`, `hook.*`, `lfs.*`) are not those noted when the worktree was made, and are not run";
 }
 
 type Submodules =
@@ -123,7 +133,7 @@ async function findInside(
 async function findNamed(git: RunGit, place: GitPlace, name: string): Promise<string | undefined> {
   const listed = await git({ ...place, args: ["config", "--local", "--list", "--name-only", "-z"] });
   if (listed.kind === "failed") return describeUnreadable(name, listed.message);
-  const setting = splitFields(listed.output).find((key) => NAMING_PROGRAMS.test(key));
+  const setting = splitFields(listed.output).find((key) => PROGRAM.test(key) || INCLUDING.test(key));
   if (setting === undefined) return undefined;
   return `the repository in ${show(name)} names programs of its own (${show(setting)}), which are not run`;
 }

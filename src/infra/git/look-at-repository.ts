@@ -6,17 +6,19 @@ import type { RunGit } from "./run-git.ts";
 const FILES_MAX = 200_000;
 const BYTES_MAX = 4_000_000_000;
 
-export type RepositoryLook =
-  | {
-      readonly kind: "usable";
-      /** Where the repository is checked out. */
-      readonly top: string;
-      /** Where the folder is below it; empty at the top. */
-      readonly below: string;
-      /** The commit that is checked out. */
-      readonly head: string;
-    }
-  | { readonly kind: "unusable"; readonly message: string };
+export interface UsableRepository {
+  readonly kind: "usable";
+  /** Where the repository is checked out. */
+  readonly top: string;
+  /** Where the folder is below it; empty at the top. */
+  readonly below: string;
+  /** The folder of git's own files, which all checkouts of the repository share. */
+  readonly gitDir: string;
+  /** The commit that is checked out. */
+  readonly head: string;
+}
+
+export type RepositoryLook = UsableRepository | { readonly kind: "unusable"; readonly message: string };
 
 export async function lookAtRepository(git: RunGit, folder: string): Promise<RepositoryLook> {
   if (!(await isFolder(folder))) return createUnusable(`the folder ${folder} is not there`);
@@ -32,7 +34,8 @@ export async function lookAtRepository(git: RunGit, folder: string): Promise<Rep
   // One by one: the name of a folder may have a newline.
   const top = await readLine(git, folder, ["rev-parse", "--show-toplevel"]);
   const below = await readLine(git, folder, ["rev-parse", "--show-prefix"]);
-  if (top === undefined || below === undefined)
+  const gitDir = await readGitDir(git, folder);
+  if (top === undefined || below === undefined || gitDir === undefined)
     return createUnusable(`git does not say where the repository of ${folder} is`);
   const head = await git({ folder, args: ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"] });
   if (head.kind === "failed")
@@ -40,7 +43,12 @@ export async function lookAtRepository(git: RunGit, folder: string): Promise<Rep
   const excess = await findExcess(git, folder);
   if (excess !== undefined) return createUnusable(excess);
   const commit = head.output.toString("utf8").trim();
-  return { kind: "usable", top: await realpath(top), below: below.replace(/\/$/u, ""), head: commit };
+  return { kind: "usable", top: await realpath(top), below: below.replace(/\/$/u, ""), gitDir, head: commit };
+}
+
+/** Returns the folder of git's own files, which all checkouts of the repository share; `undefined` where git does not say it. */
+export function readGitDir(git: RunGit, folder: string): Promise<string | undefined> {
+  return readLine(git, folder, ["rev-parse", "--path-format=absolute", "--git-common-dir"]);
 }
 
 async function readLine(git: RunGit, folder: string, args: readonly string[]): Promise<string | undefined> {

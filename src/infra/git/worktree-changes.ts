@@ -59,15 +59,56 @@ export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Pr
   const ours = await readVersions(git, { folder: repository }, names, ourModes);
   if (theirs.kind === "failed") return describeObstacle(theirs);
   if (ours.kind === "failed") return describeObstacle(ours);
-  const changes = names.map((path): WorktreeChange => {
-    const base = files.get(path)?.base ?? "absent";
-    const their = theirs.versions.get(path) ?? "other";
-    const our = ours.versions.get(path) ?? "other";
+  const sides = { files, theirs: theirs.versions, ours: ours.versions, isOnDisk };
+  return { kind: "compared", changes: await listChanges(git, worktree, sides) };
+}
+
+interface Sides {
+  readonly files: ReadonlyMap<string, DifferingFile>;
+  readonly theirs: ReadonlyMap<string, string>;
+  readonly ours: ReadonlyMap<string, string>;
+  /** Git goes by what the disk says of a file being a program. */
+  readonly isOnDisk: boolean;
+}
+
+async function listChanges(
+  git: RunGit,
+  worktree: WorktreeOnDisk,
+  { files, theirs, ours, isOnDisk }: Sides,
+): Promise<WorktreeChange[]> {
+  const changes: WorktreeChange[] = [];
+  for (const [path, { base: stored }] of files) {
+    const our = ours.get(path) ?? "other";
+    const their = theirs.get(path) ?? "other";
+    const base = await findBase(git, worktree, { path, stored, our });
     // It may have been merged before, and then it has the mode of theirs.
     const isMerged = !isOnDisk && our !== base && hasSameContent(our, their);
-    return { path, base, theirs: their, ours: isMerged ? their : our };
-  });
-  return { kind: "compared", changes: await Promise.all(changes.map((change) => markPointer(tree, change))) };
+    changes.push(
+      await markPointer(worktree.tree, { path, base, theirs: their, ours: isMerged ? their : our }),
+    );
+  }
+  return changes;
+}
+
+interface StoredFile {
+  readonly path: string;
+  /** The version in the base. */
+  readonly stored: string;
+  readonly our: string;
+}
+
+/** Returns our version for a base that differs only because git would store it anew in another way, as with other line endings. */
+async function findBase(
+  git: RunGit,
+  { repository: folder, base }: WorktreeOnDisk,
+  { path, stored, our }: StoredFile,
+): Promise<string> {
+  const isPlain = stored.startsWith("100") && our.startsWith("100");
+  if (!isPlain || hasSameContent(stored, our)) return stored;
+  const content = await git({ folder, args: ["cat-file", "--filters", `${base}:${path}`] });
+  if (content.kind === "failed") return stored;
+  const again = await hashText(git, folder, { path, text: content.output, mode: modeOf(stored) });
+  return again !== undefined && hasSameContent(again, our) ? again : stored;
 }
 
 /** Where Git LFS has left a pointer in place of a content, there is nothing that could be taken over. */
@@ -235,7 +276,7 @@ async function hasForeignParent(folder: string, name: string): Promise<boolean> 
 export async function hashText(
   git: RunGit,
   folder: string,
-  { path, text, mode }: { readonly path: string; readonly text: string; readonly mode: string },
+  { path, text, mode }: { readonly path: string; readonly text: string | Buffer; readonly mode: string },
 ): Promise<string | undefined> {
   const hashed = await git({ folder, args: ["hash-object", "--stdin", `--path=${path}`], input: text });
   return hashed.kind === "done" ? `${mode} ${hashed.output.toString("utf8").trim()}` : undefined;

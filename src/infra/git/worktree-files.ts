@@ -63,24 +63,18 @@ function decodeText(bytes: Buffer): string | undefined {
   return isText ? bytes.toString("utf8") : undefined;
 }
 
+type WrittenPlaces = Pick<WorktreeOnDisk, "tree" | "repository">;
+
 /** Writes where the file is what it is taken for, and nothing where it is written already. */
 export async function writeFileWhole(
   git: RunGit,
-  worktree: WorktreeOnDisk,
+  worktree: WrittenPlaces,
   write: WorktreeWrite,
 ): Promise<WorktreeWritten> {
-  const { repository } = worktree;
-  const { path, before, after } = write;
-  const place = { folder: repository };
-  const isOnDisk = await hasFileModes(git, place);
-  const modes = new Map<string, string>(isOnDisk ? [] : [[path, modeOf(before)]]);
-  const read = await readVersions(git, place, [path], modes);
-  const current = read.kind === "read" ? (read.versions.get(path) ?? "other") : "other";
-  if (current === after) return "written";
-  if (current !== before)
-    return !isOnDisk && hasSameContent(current, after) ? "written" : "changed_meanwhile";
+  const found = await findWritten(git, worktree.repository, write);
+  if (found !== undefined) return found;
   try {
-    if (after === "absent") await deleteFile(repository, path);
+    if (write.after === "absent") await deleteFile(worktree.repository, write.path);
     else await replaceFile(worktree, write);
     return "written";
   } catch {
@@ -88,7 +82,24 @@ export async function writeFileWhole(
   }
 }
 
-async function replaceFile({ tree, repository }: WorktreeOnDisk, write: WorktreeWrite): Promise<void> {
+/** Returns what the file in the repository says without a write; `undefined` where it is what it is taken for, and to be written. */
+async function findWritten(
+  git: RunGit,
+  folder: string,
+  { path, before, after }: WorktreeWrite,
+): Promise<WorktreeWritten | undefined> {
+  const read = await readVersions(git, { folder }, [path], new Map());
+  const current = read.kind === "read" ? (read.versions.get(path) ?? "other") : "other";
+  if (current === after) return "written";
+  if (current === before) return undefined;
+  const isSame = hasSameContent(current, before);
+  // Only a mode that differs is worth another run of git: no call is ruled on meanwhile.
+  const isOther = !isSame && !hasSameContent(current, after);
+  if (isOther || (await hasFileModes(git, { folder }))) return "changed_meanwhile";
+  return isSame ? undefined : "written";
+}
+
+async function replaceFile({ tree, repository }: WrittenPlaces, write: WorktreeWrite): Promise<void> {
   const { path, before, after, text } = write;
   const target = join(repository, path);
   await mkdir(dirname(target), { recursive: true });

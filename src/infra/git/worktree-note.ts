@@ -14,7 +14,11 @@ export interface WorktreeNote {
   /** The path of the repository. */
   readonly repository: string;
   readonly attempt?: WorktreeAttempt;
-  /** The hash of the filters and hooks that settings of git named when the worktree was made. */
+  /** The folder of git's own files of the repository. It stays where the repository's folder is a linked checkout and is removed. */
+  readonly gitDir?: string | undefined;
+  /** The hash of the programs that settings of git named when the worktree was made. */
+  readonly programs?: string | undefined;
+  /** The same of filters and hooks alone, in place of `programs`: an earlier version made the worktree. */
   readonly filters?: string | undefined;
 }
 
@@ -39,7 +43,9 @@ export async function deleteNote(root: string, name: string): Promise<void> {
 }
 
 /** Lists the worktrees whose notes say what attempt they were made for. @throws Error where the folder cannot be read */
-export async function listNotedWorktrees(root: string): Promise<WorktreeOnMachine[]> {
+export async function listNotedWorktrees(
+  root: string,
+): Promise<Pick<WorktreeOnMachine, "name" | keyof WorktreeAttempt>[]> {
   const files = (await readIfThere(readdir(root))) ?? [];
   const names = files.filter((file) => file.endsWith(ENDING)).map((file) => file.slice(0, -ENDING.length));
   const noted = await Promise.all(

@@ -21,6 +21,8 @@ export type WorktreeAttempt = z.infer<typeof worktreeAttemptSchema>;
 export const worktreeNoteSchema = z.object({
   repository: z.string().min(1),
   attempt: worktreeAttemptSchema,
+  gitDir: z.string().min(1).optional(),
+  programs: z.string().optional(),
   filters: z.string().optional(),
 });
 

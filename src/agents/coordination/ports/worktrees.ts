@@ -15,6 +15,10 @@ export interface OpenWorktree {
 /** A worktree on this machine, whole or half made, and the attempt that it was made for. */
 export interface WorktreeOnMachine extends WorktreeAttempt {
   readonly name: string;
+  readonly folder: string;
+  /** False where the folder is not there: not made yet, or removed. */
+  readonly hasFolder: boolean;
+  readonly branch: string;
 }
 
 /** The result of opening a worktree. */

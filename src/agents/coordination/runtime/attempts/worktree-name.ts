@@ -1,6 +1,11 @@
-/** Owns: the name of the worktree of an attempt. It follows from the attempt alone, and is safe as a folder and as a branch. */
+/**
+ * Owns: the name of the worktree of an attempt, and finding its folder by it. The name follows from the attempt alone, and is safe
+ * as a folder and as a branch.
+ */
 import { createIdempotencyKey } from "../../contracts/ids.ts";
 import type { WorktreeAttempt } from "../../contracts/worktree-fields.ts";
+import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
+import type { KnownCoordination, Step } from "../../ledger/state.ts";
 import type { PlanDependencies } from "../environment/runtime-dependencies.ts";
 
 const READABLE_CHARS_MAX = 32;
@@ -17,4 +22,20 @@ export function nameWorktree(
     .slice(0, READABLE_CHARS_MAX);
   const { sha256 } = refOf(createIdempotencyKey(coordinationId, stepId, attempt));
   return `${readable.replaceAll(/^-+|-+$/gu, "") || "step"}-${attempt}-${sha256.slice(0, HASH_CHARS)}`;
+}
+
+/** Returns where the worktree that a step works in is, and where it will be merged; `undefined` where it has none. */
+export function findWorktreeOfStep(
+  dependencies: Pick<PlanDependencies, "refOf">,
+  state: KnownCoordination,
+  { spec: { stepId }, phase: { attempt } }: Step,
+): { readonly tree: string; readonly repository: string } | undefined {
+  if (state.kind !== "open") return undefined;
+  const opened = state.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened;
+  if (!opened) return undefined;
+  const { folder, repository } = opened;
+  const name = nameWorktree(dependencies, { coordinationId: state.coordinationId, stepId, attempt });
+  // The agent's own folder may be below the top of the worktree.
+  const at = folder.indexOf(name);
+  return at < 0 ? undefined : { tree: folder.slice(0, at + name.length), repository };
 }

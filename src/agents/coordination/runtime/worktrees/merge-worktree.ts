@@ -10,6 +10,7 @@ import type { Command, FinishMerge } from "../../contracts/commands.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import { nameFile } from "../../contracts/resource-names.ts";
 import type { UnmergedFile } from "../../contracts/worktree-fields.ts";
+import { MERGE_TOOL } from "../../dispatch/decide-worktrees.ts";
 import { isToMerge, type MergeWorktree } from "../../dispatch/worktree-effects.ts";
 import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import type { OpenCoordination, Worktree } from "../../ledger/state.ts";
@@ -86,34 +87,39 @@ async function mergeBack(merge: Merge): Promise<void> {
   const compared = await merge.dependencies.worktrees.compare(merge.worktree);
   if (compared.kind === "compared") {
     const merged = await mergeFiles(merge.dependencies, merge.worktree, compared.changes);
-    await merge.dependencies.arbiter.whileNothingIsRuled(() => writeMerged(merge, compared.changes, merged));
+    const problem = await merge.dependencies.arbiter.whileNothingIsRuled(() =>
+      writeMerged(merge, compared.changes, merged),
+    );
+    // Git may take long to keep the work: calls are ruled on meanwhile.
+    if (problem) await askAbout(merge, problem);
     return;
   }
   const { message } = compared;
   const mayBeWritten = merge.begun !== undefined;
   // Where work is left, or a merge that was begun may be written in part, only people can tell.
   if (compared.kind === "absent" && !mayBeWritten)
-    await submit(merge, { type: "failMerge", ...aboutOf(merge), message });
-  else await askAbout(merge, { unmerged: [], message, changed: [], mayBeWritten });
+    await submit(merge, [{ type: "failMerge", ...aboutOf(merge), message }]);
+  else await askAbout(merge, { unmerged: [], message, written: 0, mayBeWritten });
 }
 
+/** Returns what people are to be asked about. */
 async function writeMerged(
   merge: Merge,
   changes: readonly WorktreeChange[],
   { writes, unmerged }: MergedFiles,
-): Promise<void> {
+): Promise<MergeObstacles | undefined> {
   if (merge.begun) return finishWriting(merge, changes, writes);
   const heldFiles = await listHeldFiles(merge, writes);
   const problems = [...unmerged, ...heldFiles];
-  if (problems.length > 0) return askAbout(merge, { unmerged: problems, changed: [] });
-  if (writes.length > 0 && !(await begin(merge, writes))) return;
-  await writeFiles(merge, writes);
+  if (problems.length > 0) return { unmerged: problems, written: 0 };
+  if (writes.length > 0 && !(await begin(merge, writes))) return undefined;
+  return writeFiles(merge, writes);
 }
 
 /** W2: false where the attempt is over meanwhile. */
 function begin(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
   const files = writes.map(({ path, before, after }) => ({ path, before, after }));
-  return submit(merge, { type: "beginMerge", ...aboutOf(merge), files });
+  return submit(merge, [{ type: "beginMerge", ...aboutOf(merge), files }]);
 }
 
 /** Takes up what an earlier try began. A file that is neither as it was nor as it was to be has been changed by somebody. */
@@ -121,7 +127,7 @@ async function finishWriting(
   merge: Merge,
   changes: readonly WorktreeChange[],
   writes: readonly WorktreeWrite[],
-): Promise<void> {
+): Promise<MergeObstacles | undefined> {
   const versions = new Map(changes.map(({ path, ours }) => [path, ours]));
   const isKnown = ({ path, after }: WorktreeWrite): boolean =>
     versions.get(path) === after || writes.some((write) => write.path === path && write.after === after);
@@ -132,14 +138,14 @@ async function finishWriting(
   const lostFiles = recorded
     .filter((write) => !isKnown(write))
     .map(({ path }): UnmergedFile => ({ path, because: "changed_meanwhile" }));
-  await writeFiles(merge, recorded.filter(isKnown), lostFiles);
+  return writeFiles(merge, recorded.filter(isKnown), lostFiles);
 }
 
 async function writeFiles(
   merge: Merge,
   writes: readonly WorktreeWrite[],
   lostFiles: readonly UnmergedFile[] = [],
-): Promise<void> {
+): Promise<MergeObstacles | undefined> {
   const unmerged = [...lostFiles];
   const written: WorktreeWrite[] = [];
   for (const write of writes) {
@@ -148,8 +154,25 @@ async function writeFiles(
     else unmerged.push({ path: write.path, because: outcome });
   }
   const changed = await listChanged(merge, written);
-  if (unmerged.length > 0) return askAbout(merge, { unmerged, changed });
-  await submit(merge, { type: "finishMerge", ...aboutOf(merge), changed });
+  if (unmerged.length > 0) {
+    await recordChanged(merge, changed);
+    return { unmerged, written: changed.length };
+  }
+  await submit(merge, [{ type: "finishMerge", ...aboutOf(merge), changed }]);
+  return undefined;
+}
+
+/** Whoever writes such a file while git keeps the work must be told of it first. */
+async function recordChanged(merge: Merge, changed: readonly ChangedFile[]): Promise<void> {
+  const { stepId } = merge;
+  const commands = changed.map(({ resource, version }): Command => ({
+    type: "recordChange",
+    stepId,
+    resource,
+    version,
+    tool: MERGE_TOOL,
+  }));
+  if (commands.length > 0) await submit(merge, commands);
 }
 
 function aboutOf({ stepId, attempt }: Merge): { readonly stepId: StepId; readonly attempt: number } {
@@ -157,7 +180,11 @@ function aboutOf({ stepId, attempt }: Merge): { readonly stepId: StepId; readonl
 }
 
 async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Promise<UnmergedFile[]> {
-  const { dependencies, state, stepId } = merge;
+  const { dependencies, stepId } = merge;
+  const { coordinationId } = merge.state;
+  // Steps may have begun since the files were compared, and their plan may declare them.
+  const state = await dependencies.runs.state(coordinationId);
+  if (state.kind !== "open") return [];
   const heldFiles: UnmergedFile[] = [];
   for (const { path } of writes) {
     const resource = await locate(merge, path);
@@ -174,6 +201,14 @@ function locate({ dependencies, worktree }: Merge, path: string): Promise<string
 
 type ChangedFile = FinishMerge["changed"][number];
 
+/** Why the work could not be merged as a whole, and how many files were written all the same. */
+interface MergeObstacles {
+  readonly unmerged: readonly UnmergedFile[];
+  readonly message?: string;
+  readonly written: number;
+  readonly mayBeWritten?: boolean;
+}
+
 /** Returns what is in the files now: others may have to know of it before they write. */
 async function listChanged(merge: Merge, writes: readonly WorktreeWrite[]): Promise<ChangedFile[]> {
   const changed: ChangedFile[] = [];
@@ -187,20 +222,11 @@ async function listChanged(merge: Merge, writes: readonly WorktreeWrite[]): Prom
 }
 
 /** W3: keeps the work on its branch, and asks people about it. */
-async function askAbout(
-  merge: Merge,
-  problem: {
-    readonly unmerged: readonly UnmergedFile[];
-    readonly message?: string;
-    readonly changed: readonly ChangedFile[];
-    readonly mayBeWritten?: boolean;
-  },
-): Promise<void> {
+async function askAbout(merge: Merge, problem: MergeObstacles): Promise<void> {
   const { dependencies, worktree, stepId } = merge;
-  const { changed } = problem;
   const place = await dependencies.worktrees.keep(worktree);
   const { repository } = worktree;
-  const words = formatMergeQuestion({ ...problem, ...place, repository, stepId, written: changed.length });
+  const words = formatMergeQuestion({ ...problem, ...place, repository, stepId });
   const text = writeQuestion({ question: words });
   const question: ContentInput = { ref: dependencies.refOf(text), text, keepWhileRunning: true };
   const files = problem.unmerged.slice(0, BOUNDS.worktreeFilesMax);
@@ -208,18 +234,18 @@ async function askAbout(
     type: "askAboutMerge",
     ...aboutOf(merge),
     files,
-    changed,
+    changed: [],
     question: question.ref,
   };
-  await submit(merge, asking, [question]);
+  await submit(merge, [asking], [question]);
 }
 
 /** False where it was refused, because the attempt is over. */
 async function submit(
   { dependencies, state }: Merge,
-  command: Command,
+  commands: readonly Command[],
   contents: readonly ContentInput[] = [],
 ): Promise<boolean> {
-  const submitted = await dependencies.runs.submit(state.coordinationId, [command], contents);
+  const submitted = await dependencies.runs.submit(state.coordinationId, commands, contents);
   return submitted.kind !== "refused";
 }

@@ -3,6 +3,7 @@
  * while git was at work and died before it could remove them, or they could not be removed.
  */
 import { describeError } from "../../std/describe-error.ts";
+import type { WorktreeOnMachine } from "../../ports/worktrees.ts";
 import { removeIfForgotten } from "../attempts/open-worktree.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
@@ -13,11 +14,28 @@ export async function removeForgottenWorktrees(
 ): Promise<void> {
   const { worktrees, worktreeTurns, logger } = dependencies;
   try {
-    for (const { name, ...attempt } of await worktrees.list()) {
+    for (const worktree of await worktrees.list()) {
       if (stopping.aborted) return;
-      await worktreeTurns.run(name, () => removeIfForgotten(dependencies, attempt, name));
+      const { name } = worktree;
+      await worktreeTurns.run(name, () => removeIfForgotten(dependencies, worktree, name));
+      await warnIfUnknown(dependencies, worktree);
     }
   } catch (error) {
     logger.warn({}, `could not look for worktrees that are left over: ${describeError(error)}`);
   }
+}
+
+/** The ledger may be another one, whose worktrees are not ours to remove; or it may have pruned the coordination. */
+async function warnIfUnknown(
+  { runs, logger }: Pick<RuntimeDependencies, "runs" | "logger">,
+  { coordinationId, stepId, folder, hasFolder, branch }: WorktreeOnMachine,
+): Promise<void> {
+  // Somebody has removed it, or another process has not made it yet.
+  if (!hasFolder) return;
+  const isUnknown = await runs.findOnDisk(coordinationId, ({ kind }) => kind === "unopened" || undefined);
+  if (!isUnknown) return;
+  logger.warn(
+    { runId: coordinationId, stepId },
+    `the coordination of a worktree is not in the ledger, so nothing removes it: if nobody needs it, run \`git worktree remove --force ${folder}\` and then \`git branch -D ${branch}\` in its repository`,
+  );
 }

@@ -75,15 +75,6 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "trace-context.ts",
-    code: "if (!parent || !/^[0-9a-f]{16}$/.test(seed)) return undefined;",
-    changes: [
-      ["/^[0-9a-f]{16}$/", "/[0-9a-f]{16}$/"],
-      ["/^[0-9a-f]{16}$/", "/^[0-9a-f]{16}/"],
-    ],
-    why: "The seed has been cut to 16 characters, so that 16 digits are all of it.",
-  },
-  {
-    file: "trace-context.ts",
     code: "if (traceparent === undefined || !parseTraceparent(traceparent)) return {};",
     changes: [["traceparent === undefined", "false"]],
     why: "No traceparent cannot be read either; the comparison is for the type.",

@@ -13,8 +13,11 @@ import { createOpenOnce } from "./open-once.ts";
 export interface MetricsOptions {
   readonly ledgerPath: string;
   readonly logger: Logger;
-  /** Makes sure that the ledger is there; where that fails, one that is there already is read all the same. */
-  readonly prepare?: () => Promise<unknown>;
+  /**
+   * Makes sure that the ledger is there, and returns the position behind which events are counted. Where that fails, a ledger that is
+   * there already is read all the same, and counted from then on.
+   */
+  readonly prepare?: () => Promise<number | undefined>;
 }
 
 export interface MetricsHost {
@@ -26,14 +29,20 @@ export interface MetricsHost {
 }
 
 export function createMetricsHost({ ledgerPath, logger, prepare }: MetricsOptions): MetricsHost {
+  let start: number | undefined;
   const reader = createOpenOnce(
     async () => {
-      await prepare?.().catch(() => undefined);
+      start = await prepare?.().catch(() => undefined);
       return openLedgerForReading(ledgerPath);
     },
     () => new CoordinationError("LEDGER_CLOSED", "the metrics are closed"),
   );
-  const metrics = createMetrics({ reader: reader.get, clock: systemClock, logger });
+  const metrics = createMetrics({
+    reader: reader.get,
+    clock: systemClock,
+    logger,
+    findStart: () => start,
+  });
   return {
     contentType: metrics.contentType,
     noteAppend: (seconds, outcome) => metrics.noteAppend(seconds, outcome),

@@ -17,7 +17,7 @@ import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
-import { resolveSecret, type ReadVariable } from "../infra/http/tokens.ts";
+import { resolveSecret, resolveTokens, type ReadVariable, type Tokens } from "../infra/http/tokens.ts";
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
 import { composeWorkflows, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
 import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
@@ -85,6 +85,7 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     privateOrigins: openwop.allowPrivate,
     peers: openwop.peers,
     peerTokens: openwop.peerTokens,
+    servesWithoutPeers: true,
     secrets: collectGatewaySecrets(options),
     agents: { installed, modelClasses, mcpServers, toolScopes },
     coordinations: { ...coordinations, tenant: openwop.coordinationsTenant },
@@ -176,6 +177,14 @@ export function bearerTokensOf({ tokens }: OpenWopConfig, readVariable: ReadVari
   if (new Set(knownTokens.map(({ token }) => token)).size < knownTokens.length)
     throw createConfigError("two tokens are the same, so that nobody could tell their holders apart");
   return knownTokens;
+}
+
+/** Returns the tokens for peers. @throws CoordinationError `CONFIG_INVALID` with each peer that is not called because of its token */
+export function readPeerTokens({ peerTokens }: OpenWopConfig, readVariable: ReadVariable): Tokens {
+  const { tokens, problems } = resolveTokens(peerTokens, readVariable);
+  const sentences = Object.entries(problems).map(([peer, problem]) => `The token for ${peer} ${problem}`);
+  if (sentences.length > 0) throw new CoordinationError("CONFIG_INVALID", sentences.join(" "));
+  return tokens;
 }
 
 const USABLE = /^[\x21-\x7e]{16,4096}$/;

@@ -63,7 +63,6 @@ export function startTelemetry(options: TelemetryOptions): TelemetryHost {
   return {
     close: async () => {
       await exporting.close();
-      sender.close();
       await reader.close();
     },
   };

@@ -11,7 +11,7 @@ import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.t
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
-import type { PrunedLedger } from "../agents/coordination/runtime/prune-ledger.ts";
+import type { RegularPruning } from "../agents/coordination/runtime/prune-regularly.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
@@ -33,6 +33,7 @@ import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/
 import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import type { SafeFetch } from "../infra/http/safe-fetch.ts";
+import { resolveTokens, type ResolvedTokens } from "../infra/http/tokens.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
 import { openLedgerStore } from "./open-ledger-store.ts";
@@ -45,6 +46,7 @@ import {
   maskValue,
 } from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
 import { isProcessGone, readProcessName } from "../platform/process-name.ts";
+import { describeError } from "../agents/coordination/std/describe-error.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 
 export { systemClock };
@@ -102,8 +104,10 @@ export interface WorkflowOptions {
   readonly privateOrigins: readonly string[];
   /** Roots of peers on which callers may let the children of their runs run, besides those with a token. */
   readonly peers?: readonly string[];
-  /** Bearer tokens by the origin of a peer. */
+  /** Bearer tokens by the origin of a peer; `${VARIABLE}` stands for one of the environment. */
   readonly peerTokens: Readonly<Record<string, string>>;
+  /** Serves also where a token of a peer cannot be used: calls to that peer fail. Absent: the host is not started. */
+  readonly servesWithoutPeers?: true;
   readonly model?: ModelOptions;
   /** In place of `model`. */
   readonly chat?: ChatModel;
@@ -139,18 +143,41 @@ const EXCHANGE_TIMEOUT_MS = 30_000;
 const TOOL_TIMEOUT_MS = WAIT_MS + EXCHANGE_TIMEOUT_MS;
 const CALL_BYTES_MAX = 4_000_000;
 
-/** @throws CoordinationError as `openDatabase` does. */
+/** @throws CoordinationError `INPUT_INVALID` for a file that was named, and as `readOrCreateKey` does for another one */
+function readInterruptKey({ interruptKeyFile, keyFolder, ledgerPath }: WorkflowOptions): Uint8Array {
+  if (interruptKeyFile === undefined)
+    return readOrCreateKey(join(keyFolder ?? dirname(ledgerPath), "interrupt-key"));
+  try {
+    return readOrCreateKey(interruptKeyFile);
+  } catch (error) {
+    throw new CoordinationError("INPUT_INVALID", `--interrupt-key: ${describeError(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for a token that cannot be used, unless the host is to serve nevertheless */
+function resolvePeerTokens(options: WorkflowOptions): ResolvedTokens {
+  const resolved = resolveTokens(options.peerTokens, options.readVariable);
+  for (const [peer, problem] of Object.entries(resolved.problems)) {
+    if (!options.servesWithoutPeers)
+      throw new CoordinationError("INPUT_INVALID", `The token for ${peer} ${problem}`);
+    options.logger.warn({ peer }, `calls to a peer fail: its token ${problem}`);
+  }
+  return resolved;
+}
+
+/** @throws CoordinationError as `openDatabase`, `readInterruptKey` and `resolvePeerTokens` do. */
 export async function composeWorkflows(options: WorkflowOptions): Promise<RunningWorkflows> {
-  const { ledgerPath, baseUrl, conformance } = options;
+  const { baseUrl, conformance } = options;
   checkShares(options);
+  const peerTokens = resolvePeerTokens(options);
   const ledger = await openOrShare(options);
-  const key = readOrCreateKey(
-    options.interruptKeyFile ?? join(options.keyFolder ?? dirname(ledgerPath), "interrupt-key"),
-  );
+  const key = readInterruptKey(options);
   const processName = readProcessName();
   const secrets = new Map([...options.secrets, ...listKeyForms(key)]);
   const logger = createMaskedLogger(options.logger, secrets);
-  const outbound = outboundOf({ ...options, logger });
+  const outbound = outboundOf({ ...options, logger }, peerTokens);
   const contract = createOnce(async () =>
     (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
@@ -248,7 +275,7 @@ async function openOrShare(options: WorkflowOptions): Promise<UsedLedger> {
 /** Removes old runs where the operator wants it. */
 async function pruneRegularly(
   { keepDays, logger }: WorkflowOptions,
-  ledger: PrunedLedger,
+  ledger: RegularPruning["ledger"],
 ): Promise<{ stop(): Promise<void> } | undefined> {
   if (keepDays === undefined) return undefined;
   const { startPruning } = await import("../agents/coordination/runtime/prune-regularly.ts");
@@ -303,15 +330,16 @@ interface Outbound {
 }
 
 /** Creates the outbound calls. Each library is loaded with the first node that needs it. */
-function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOptions): Outbound {
+function outboundOf({ readVariable, ...options }: WorkflowOptions, peerTokens: ResolvedTokens): Outbound {
   const clock = systemClock;
+  const allowPrivate = options.privateOrigins.map((written) => new URL(written).origin);
   const openFetch = async (timeoutMs: number): Promise<SafeFetch> => {
     const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");
-    return createSafeFetch({ clock, allowPrivate: privateOrigins, timeoutMs, bytesMax: CALL_BYTES_MAX });
+    return createSafeFetch({ clock, allowPrivate, timeoutMs, bytesMax: CALL_BYTES_MAX });
   };
   const openSignedFetch = async (timeoutMs: number): Promise<SafeFetch> => {
     const { withTokens } = await import("../infra/http/tokens.ts");
-    return withTokens(await openFetch(timeoutMs), options.peerTokens, readVariable);
+    return withTokens(await openFetch(timeoutMs), peerTokens.tokens, peerTokens.problems);
   };
   return {
     peers: createOnce(async () => {

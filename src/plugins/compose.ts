@@ -64,6 +64,7 @@ export interface RunningCoordinator extends Coordinator {
     LedgerReader,
     "list" | "entry" | "findUnproven" | "get" | "getMany" | "claims" | "holders" | "read" | "findRuns"
   > &
+    Pick<LedgerReader, "pruned" | "newestPosition"> &
     GatewayPlace & {
       /** `undefined` for a coordination that the ledger does not know. */
       view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
@@ -274,6 +275,8 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
     holders: (name, limit) => store.holders(name, limit),
     read: (runId, range) => store.read(runId, range),
     findRuns: (query) => store.findRuns(query),
+    newestPosition: () => store.newestPosition(),
+    pruned: store.pruned,
     view: (coordinationId) => coordinator.view(coordinationId),
   };
 }
@@ -390,7 +393,7 @@ export function createLoggerTo(destination: { write(line: string): void }): Logg
   return createPinoLogger({ level: "debug", destination });
 }
 
-/** Returns the key that makes the names of texts that are kept back. @throws CoordinationError `CONFIG_INVALID` for an unsafe key */
+/** Returns the key that makes the names of texts that are kept back. @throws CoordinationError as `readOrCreateKey` does */
 export function readWithheldKey(ledgerPath: string): Uint8Array {
   return readOrCreateKey(join(dirname(ledgerPath), "withheld-key"));
 }

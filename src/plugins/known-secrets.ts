@@ -18,18 +18,16 @@ export interface ServedSecrets {
   readonly tokens: readonly { readonly token: string }[];
   readonly peerTokens: Readonly<Record<string, string>>;
   readonly model?: { readonly apiKey?: string };
-  readonly agents?: { readonly mcpServers?: Readonly<Record<string, string>> };
   readonly environment: Environment;
 }
 
 /** Finds those of a host in a process of its own. */
 export function collectServedSecrets(options: ServedSecrets): Secrets {
-  const { tokens, peerTokens, model, agents, environment } = options;
+  const { tokens, peerTokens, model, environment } = options;
   return nameSecrets(environment, [
     ...tokens.map(({ token }): Found => ["bearer-token", token]),
     ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
     ["model-key", model?.apiKey],
-    ...Object.values(agents?.mcpServers ?? {}).flatMap(findInUrl),
     ...findInEnvironment(environment),
   ]);
 }
@@ -44,12 +42,11 @@ export interface GatewaySecrets {
 /** Finds those of a host within a gateway. */
 export function collectGatewaySecrets({ config, hostConfig, environment }: GatewaySecrets): Secrets {
   const { openwop, escalations, acpAgents, gates, telemetry } = config;
-  const { tokens, peerTokens, mcpServers } = openwop;
+  const { tokens, peerTokens } = openwop;
   const programs = [...Object.values(acpAgents), ...Object.values(gates.verifiers)];
   return nameSecrets(environment, [
     ...tokens.map(({ token }): Found => ["bearer-token", token]),
     ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
-    ...Object.values(mcpServers).flatMap(findInUrl),
     ...Object.values(escalations.webhooks).flatMap(findInWebhook),
     ...Object.values(telemetry.headers).map((header): Found => ["telemetry-header", header]),
     ...programs.flatMap((program) => ("env" in program ? findInEnvironment(program.env) : [])),

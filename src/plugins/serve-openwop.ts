@@ -1,4 +1,5 @@
 /** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
+import { isIPv6 } from "node:net";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
@@ -101,7 +102,7 @@ export async function startServing(options: Serving): Promise<Served> {
     ...(options.secrets ?? []),
     ...collectServedSecrets({ ...options, environment: process.env }),
   ]);
-  let listening = options.baseUrl ?? "";
+  let listening = readBaseUrl(options);
   const agents = agentsOf(options, suite);
   const measured = await createServedMetrics(options);
   const { metrics } = measured;
@@ -128,6 +129,7 @@ export async function startServing(options: Serving): Promise<Served> {
       port,
       hostname,
       allowRemote,
+      ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
       pathPrefix: findPathPrefix(options),
       advertised: advertisedOf(agents, options),
       ...(options.quotas && { quotas: options.quotas }),
@@ -151,6 +153,25 @@ export async function startServing(options: Serving): Promise<Served> {
     await closeBehind({ page, metrics, telemetry, running });
     throw asCoordinationError(error, options);
   }
+}
+
+/** The addresses that stand for all of a machine, as URLs write them. */
+const WILDCARDS: ReadonlySet<string | undefined> = new Set(["0.0.0.0", "[::]"]);
+
+/**
+ * Returns the address that the operator named; an empty text where it is the one that the host listens on. That one must be of one
+ * machine: the agent card, callback URLs of questions and the default name of the host have it.
+ */
+function readBaseUrl({ hostname, allowRemote, baseUrl }: Serving): string {
+  if (baseUrl !== undefined) return baseUrl;
+  const listening = URL.parse(`http://${isIPv6(hostname) ? `[${hostname}]` : hostname}`);
+  // Without `allowRemote` it does not listen on one, and says why.
+  if (allowRemote && WILDCARDS.has(listening?.hostname))
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      `--host ${hostname}: no client can reach this host at an address that stands for all of this machine; name the one that clients use with --base-url`,
+    );
+  return "";
 }
 
 /** Finds the path below which clients reach the protocol. */

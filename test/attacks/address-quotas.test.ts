@@ -3,13 +3,14 @@ import { describe, expect, it } from "vitest";
 import { BEARER, createFakeFace } from "../openwop/http-fake-host.ts";
 
 const from = (remoteAddress: string): object => ({ incoming: { socket: { remoteAddress } } });
+const STRANGER = { authorization: "Bearer of-nobody" };
 const EVENTS = "/v1/runs/run-1/events";
 
 describe("streams", () => {
   it.each([
-    ["a tenant", "streams", "192.0.2.2"],
-    ["an address", "addressStreams", "192.0.2.1"],
-  ])("of %s are bounded, and one that is closed makes room", async (_whose, quota, second) => {
+    ["a tenant", "streams", "192.0.2.2", "tenant"],
+    ["an address", "addressStreams", "192.0.2.1", "global"],
+  ])("of %s are bounded, and one that is closed makes room", async (_whose, quota, second, scope) => {
     const { app, host } = createFakeFace({ quotas: { [quota]: 1 } });
     host.put("run-1");
     const open = async (address: string): Promise<Response> =>
@@ -21,7 +22,7 @@ describe("streams", () => {
     expect(await refused.json()).toMatchObject({
       error: "rate_limited",
       message: expect.stringContaining(`The quota ${quota} is reached: at most 1`) as string,
-      details: { quota, limit: 1 },
+      details: { quota, limit: 1, scope },
     });
     await first.body?.cancel();
     expect((await open(second)).status).toBe(200);
@@ -55,7 +56,9 @@ describe("requests for what is public", () => {
         (await app.request(path, { headers }, from(address))).status;
       const statuses = await Promise.all(Array.from({ length: 201 }, () => ask("192.0.2.1")));
       expect(statuses.filter((status) => status === 200)).toHaveLength(200);
-      expect(await ask("192.0.2.1", { authorization: "Bearer of-nobody" })).toBe(429);
+      const refused = await app.request(path, { headers: STRANGER }, from("192.0.2.1"));
+      expect(refused.status).toBe(429);
+      expect(await refused.json()).toMatchObject({ error: "rate_limited", details: { scope: "global" } });
       expect(await ask("192.0.2.1", BEARER)).toBe(200);
       expect(await ask("192.0.2.2")).toBe(200);
       await clock.advance(1_000);

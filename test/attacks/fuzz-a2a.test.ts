@@ -9,7 +9,6 @@ import {
   createSender,
   describeSent,
   findAnswerFault,
-  findRefusalFault,
   runCampaign,
   type Answered,
   type Sender,
@@ -177,10 +176,9 @@ function rememberTask(text: string): void {
 }
 
 function findFault(answered: Answered): string | undefined {
-  const { status, text } = answered;
+  const { text } = answered;
   const fault = findAnswerFault(answered);
-  if (fault !== undefined || text === "") return fault;
-  return status === 200 ? findRpcFault(text) : findRefusalFault(answered);
+  return fault !== undefined || text === "" ? fault : findRpcFault(text);
 }
 
 async function tryOne(seed: number): Promise<string | undefined> {

@@ -20,7 +20,6 @@ const SECRETS = {
   "a token of a peer in a variable": "peer-token-of-a-variable",
   "the key of the model": "sk-key-of-the-model-0001",
   "a key of the environment": "sk-key-of-the-environment",
-  "the password of a tool's address": "password-of-tools",
 } as const;
 const EVERY = Object.values(SECRETS);
 const KINDS = Object.entries(SECRETS);
@@ -59,9 +58,6 @@ beforeAll(async () => {
     peerTokens: {
       "https://one.example": SECRETS["a token of a peer"],
       "https://two.example": "${PEER_VALUE}",
-    },
-    agents: {
-      mcpServers: { tools: `https://user:${SECRETS["the password of a tool's address"]}@t.example/` },
     },
     verbose: true,
     log: (line) => void logged.push(line),
@@ -162,6 +158,7 @@ const IN_GATEWAY = {
   "a token of a peer": "peer-token-of-the-gateway",
   "the secret of a webhook": "secret-of-a-webhook-in-variable",
   "the key that a webhook's secret stands for": "a2V5LW9mLWEtd2ViaG9vay0wMTIz",
+  "the password of a webhook's address": "password-of-hooks",
   "a variable of a program": "token-of-an-agent-program",
   "a variable of a check": "token-of-a-check-program",
   "the key of a model": "sk-in-the-configuration-01",
@@ -195,7 +192,7 @@ const PLUGIN_CONFIG = parsePluginConfig({
         webhooks: {
           ops: { url: "https://hooks.example/", secret: "${SECRET_OF_A_WEBHOOK}" },
           signed: {
-            url: "https://hooks.example/",
+            url: `https://user:${IN_GATEWAY["the password of a webhook's address"]}@hooks.example/`,
             secret: `whsec_${IN_GATEWAY["the key that a webhook's secret stands for"]}`,
           },
         },

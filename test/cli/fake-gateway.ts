@@ -24,6 +24,13 @@ export function gatewayOf(...answers: readonly (GatewayAnswer | Error)[]): FakeG
 
 export const createOkAnswer = (payload: Record<string, unknown>): GatewayAnswer => ({ ok: true, payload });
 
+/** The answer of a gateway that has no coordination with the id. */
+export const NOT_FOUND: GatewayAnswer = {
+  ok: false,
+  code: "COORDINATION_NOT_FOUND",
+  message: "there is no coordination with this id",
+};
+
 export function report(status: string, fields: Partial<CoordinationStatusReport> = {}): GatewayAnswer {
   const counts = { total: 2, ended: 0, byStatus: {} };
   const coordination = { coordinationId: "co-1", status, startedAt: "2026-01-02T03:04:05.000Z", counts };

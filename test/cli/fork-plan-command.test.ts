@@ -4,7 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { MAY_BE_DONE, type GatewayAnswer } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { gatewayOf, createOkAnswer, report, createWaiting, type FakeGateway } from "./fake-gateway.ts";
+import {
+  gatewayOf,
+  createOkAnswer,
+  report,
+  createWaiting,
+  NOT_FOUND,
+  type FakeGateway,
+} from "./fake-gateway.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
@@ -54,11 +61,13 @@ const NEW_ID: unknown = expect.stringMatching(/^co-[0-9a-f-]{36}$/u);
 
 describe("fork of a coordination", () => {
   test("asks the gateway to fork the one that a prefix names, from behind its end, and says what comes of it", async () => {
-    const gateway = gatewayOf(FORKED);
+    const gateway = gatewayOf(NOT_FOUND, FORKED);
     const { stdout, stderr, exitCode } = await fork(["plan-e"], gateway);
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
+    const method = "coordination.plan.fork";
     expect(gateway.calls).toEqual([
-      { method: "coordination.plan.fork", params: { coordinationId: ENDED_PLAN.id, forkId: NEW_ID } },
+      { method, params: { coordinationId: "plan-e", forkId: NEW_ID } },
+      { method, params: { coordinationId: ENDED_PLAN.id, forkId: NEW_ID } },
     ]);
     expect(stdout.split("\n")).toEqual([
       "running co-2, a fork of plan-ended from 31",
@@ -70,9 +79,9 @@ describe("fork of a coordination", () => {
   });
 
   test.each(["policy.json", "policy.yaml"])("sends the place, the id and the policy of %s", async (file) => {
-    const gateway = gatewayOf(FORKED);
+    const gateway = gatewayOf(NOT_FOUND, FORKED);
     await fork(["plan-e", "--from", "0", "--policy", folder.file(file), "--as", "co-2"], gateway);
-    expect(gateway.calls[0]?.params).toEqual({
+    expect(gateway.calls[1]?.params).toEqual({
       coordinationId: ENDED_PLAN.id,
       from: 0,
       forkId: "co-2",
@@ -90,6 +99,18 @@ describe("fork of a coordination", () => {
       "error INPUT_INVALID: --ledger: a fork of a coordination goes through the gateway, which has a ledger of its own; leave --ledger out",
     );
     expect(gateway.calls).toEqual([]);
+  });
+
+  test("asks for the coordination with just this id, which only the gateway's ledger has", async () => {
+    const gateway = gatewayOf(FORKED);
+    expect(await fork(["plan-e"], gateway)).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(gateway.calls.map(({ params }) => params)).toEqual([{ coordinationId: "plan-e", forkId: NEW_ID }]);
+  });
+
+  test("asks for the coordination with just this id also where it begins several here", async () => {
+    const gateway = gatewayOf(FORKED);
+    expect(await fork(["plan-"], gateway)).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(gateway.calls.map(({ params }) => params)).toEqual([{ coordinationId: "plan-", forkId: NEW_ID }]);
   });
 
   test("leaves an id that no ledger here knows to the gateway", async () => {
@@ -143,7 +164,7 @@ describe("fork of a coordination", () => {
 describe("fork --dry-run", () => {
   test("asks for a preview only, and says that nothing was done", async () => {
     const gateway = gatewayOf(PREVIEW);
-    const { stdout, exitCode } = await fork(["plan-e", "--dry-run"], gateway);
+    const { stdout, exitCode } = await fork([ENDED_PLAN.id, "--dry-run"], gateway);
     expect(exitCode).toBe(0);
     expect(gateway.calls[0]?.params).toEqual({ coordinationId: ENDED_PLAN.id, preview: true });
     expect(stdout.split("\n")).toEqual([
@@ -259,11 +280,13 @@ describe("fork refuses", () => {
   });
 
   test("a prefix of several", async () => {
-    const gateway = gatewayOf(FORKED);
+    const gateway = gatewayOf(NOT_FOUND);
     const { stderr, exitCode } = await fork(["plan-6f1c"], gateway);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain(`is a prefix of plan-6f1c9, ${RUNNING_PLAN.id}`);
-    expect(gateway.calls).toEqual([]);
+    expect(stderr).toContain(
+      `error INPUT_INVALID: id: "plan-6f1c" is a prefix of plan-6f1c9, ${RUNNING_PLAN.id}`,
+    );
+    expect(gateway.calls).toHaveLength(1);
   });
 
   test("what the gateway has against the plan, with all its problems", async () => {

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { plan, step } from "../core/plan-scene.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { gatewayOf, createOkAnswer, report, createWaiting, type FakeGateway } from "./fake-gateway.ts";
+import {
+  gatewayOf,
+  createOkAnswer,
+  report,
+  createWaiting,
+  NOT_FOUND,
+  type FakeGateway,
+} from "./fake-gateway.ts";
 import { recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
@@ -297,16 +304,26 @@ describe.each([
   const ask = (args: readonly string[], gateway: FakeGateway, stateDir = folder.path) =>
     runCli([...words, ...args], { gateway: gateway.call, stateDir, nowMs: TEST_EPOCH_MS });
 
-  test("asks for the coordination that a prefix names in the ledger", async () => {
-    const gateway = gatewayOf(createOkAnswer({ coordinationId: RUNNING_PLAN.id, replay: false }));
+  test("asks for the coordination that a prefix names in the ledger, once there is none with just this id", async () => {
+    const gateway = gatewayOf(NOT_FOUND, createOkAnswer({ coordinationId: RUNNING_PLAN.id, replay: false }));
     const { stdout, stderr, exitCode } = await ask(["plan-6f1c0"], gateway);
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
     expect(stdout).toContain(`${outcome} ${RUNNING_PLAN.id}\n`);
-    expect(gateway.calls).toEqual([{ method, params: { coordinationId: RUNNING_PLAN.id } }]);
+    expect(gateway.calls).toEqual([
+      { method, params: { coordinationId: "plan-6f1c0" } },
+      { method, params: { coordinationId: RUNNING_PLAN.id } },
+    ]);
+  });
+
+  test("asks for the coordination with just this id, which only the gateway's ledger has", async () => {
+    const gateway = gatewayOf(createOkAnswer({ coordinationId: "plan-6f1c0", replay: false }));
+    const { stdout } = await ask(["plan-6f1c0"], gateway);
+    expect(stdout).toContain(`${outcome} plan-6f1c0\n`);
+    expect(gateway.calls).toEqual([{ method, params: { coordinationId: "plan-6f1c0" } }]);
   });
 
   test("asks for one step, and as JSON says what was asked", async () => {
-    const gateway = gatewayOf(createOkAnswer({ coordinationId: RUNNING_PLAN.id, replay: true }));
+    const gateway = gatewayOf(NOT_FOUND, createOkAnswer({ coordinationId: RUNNING_PLAN.id, replay: true }));
     const { stdout } = await ask(["plan-6f1c0", "audit", "--json"], gateway);
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
@@ -314,16 +331,16 @@ describe.each([
       stepId: "audit",
       replay: true,
     });
-    expect(gateway.calls[0]?.params).toEqual({ coordinationId: RUNNING_PLAN.id, stepId: "audit" });
+    expect(gateway.calls[1]?.params).toEqual({ coordinationId: RUNNING_PLAN.id, stepId: "audit" });
     expect((await ask(["plan-6f1c0", "audit"], gateway)).stdout).toContain("already ");
   });
 
   test("a prefix of several is refused here", async () => {
-    const gateway = gatewayOf(ACCEPTED);
+    const gateway = gatewayOf(NOT_FOUND, ACCEPTED);
     const { stderr, exitCode } = await ask(["plan-6f1c"], gateway);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`is a prefix of plan-6f1c9, ${RUNNING_PLAN.id}`);
-    expect(gateway.calls).toEqual([]);
+    expect(gateway.calls).toHaveLength(1);
   });
 
   test.each([

@@ -176,8 +176,19 @@ describe("serve", () => {
     [["--token", "t", "--model", "m"], "--model-url and --model belong together"],
     [["--token", "t", "--allow-private", "example"], "expected an origin such as"],
     [["--token", "t", "--peer-token", "http://a"], "--peer-token: expected <origin>=<token>"],
+    [["--token", "t", "--peer-token", "http://a=${NOT_SET_HERE}", "--port", "0"], "token for http://a names"],
+    [
+      ["--token", "t", "--peer-token", "http://a=one", "HTTP://A:80=other", "--port", "0"],
+      "--peer-token: there are two tokens for http://a",
+    ],
+    [["--token", "t", "--mcp-server", "tools=ftp://a"], "--mcp-server: expected a URL such as"],
+    [["--token", "t", "--mcp-server", "tools=https://u:pa55@a/mcp"], "without a user and password"],
+    [["--token", "t", "--model", "m", "--model-url", "ftp://a"], "--model-url: expected a URL such as"],
+    [["--token", "t", "--model", "m", "--model-url", "https://u:pa55@a/v1"], "without a user and password"],
     [["--token", "t", "--workflows", "no-such-folder"], "no-such-folder: the folder cannot be read (ENOENT)"],
     [["--token", "t", "--host", "0.0.0.0", "--port", "0"], "which must be allowed (--allow-remote, --token)"],
+    [["--token", "t", "--base-url", "https://runs.example", "--port", "0"], "have at least 16 characters"],
+    [["--token", "t", "--allow-remote", "--port", "0"], "have at least 16 characters"],
     [
       ["--token", "t", "--base-url", "runs.example"],
       "--base-url: expected an address such as https://runs.example",
@@ -188,11 +199,16 @@ describe("serve", () => {
       ["--token", "sixteen-characters", "--allow-remote", "--port", "0", "--host", NO_HOST],
       `cannot listen on ${NO_HOST}:0 (`,
     ],
+    ...["0.0.0.0", "0", "::", "0:0:0:0:0:0:0:0"].map((address): [string[], string] => [
+      ["--token", "sixteen-characters", "--allow-remote", "--port", "0", "--host", address],
+      `--host ${address}: no client can reach this host at an address that stands for all of this machine; name the one that clients use with --base-url`,
+    ]),
   ])("refuses %j in a sentence", async (args, sentence) => {
     const { stderr, exitCode } = await serve(args);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("INPUT_INVALID");
     expect(stderr).toContain(sentence);
+    expect(stderr).not.toContain("pa55");
   });
 
   test("knows tokens by option, by the environment and by file, and refuses to serve nobody", () => {

@@ -11,25 +11,16 @@ import {
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
-import { createA2aCaller } from "../../src/infra/a2a/a2a-caller.ts";
 import {
   callOf,
   createCallerWith,
   createCard1,
+  createCardAt,
   createPlainReply,
   createRpcReply,
   createWorkingTask,
 } from "./a2a-scene.ts";
-import {
-  replyJson,
-  PARENT,
-  serve,
-  createSteppingClock,
-  testFetch,
-  TIMEOUT_MS,
-  TRACEPARENT,
-  type Reply,
-} from "./outbound-scene.ts";
+import { replyJson, PARENT, serve, createSteppingClock, TRACEPARENT, type Reply } from "./outbound-scene.ts";
 
 const createCardFor = (url: string): AgentCard => ({
   name: "agent",
@@ -198,22 +189,32 @@ describe("sending a message to an A2A agent", () => {
     expect(sent.params.message.metadata).toMatchObject({ openwop: { traceparent: TRACEPARENT } });
   });
 
-  it("takes no token to where a card points", async () => {
+  it("does not go to another origin that a card names, though there is a token for that one", async () => {
     const elsewhere = await serve(createRpcReply({ result: { task: createWorkingTask("COMPLETED") } }));
     const server = await serve(createPlainReply(() => createCard1(elsewhere.url), {}));
-    await createCallerWith(createSteppingClock(), { [server.url]: "a-token" })(callOf(server.url));
+    const tokens = { [server.url]: "a-token", [elsewhere.url]: "b-token" };
+    const outcome = await createCallerWith(createSteppingClock(), tokens)(callOf(server.url));
+    expect(outcome).toMatchObject({ kind: "refused", code: "address_not_allowed" });
     expect(server.received[0]!.headers.authorization).toBe("Bearer a-token");
-    expect(elsewhere.received[0]!.headers.authorization).toBeUndefined();
+    expect(elsewhere.received).toEqual([]);
   });
 
-  it("does not go where a card points, if that is private", async () => {
-    const inside = await serve(createRpcReply({ result: { task: createWorkingTask("COMPLETED") } }));
-    const server = await serve(createPlainReply(() => createCard1(inside.url), {}));
-    const clock = createSteppingClock();
-    const fetch = testFetch(clock, { allowPrivate: [server.url] });
-    const outcome = await createA2aCaller({ fetch, clock, timeoutMs: TIMEOUT_MS })(callOf(server.url));
-    expect(outcome).toMatchObject({ kind: "refused", code: "address_not_allowed" });
-    expect(inside.received).toEqual([]);
+  it.each([
+    ["below the host that was named", "/host/a2a", "answered"],
+    ["at the address that was named", "/host", "answered"],
+    ["at another path of its origin", "/hosted", "refused"],
+    ["at a path that leaves it", "/host/%2e%2e/other", "refused"],
+  ])("goes only to the host that whoever started the run named: %s", async (_where, path, kind) => {
+    const server = await serve(
+      createPlainReply((root) => createCardAt(`${root}${path}`), {
+        SendMessage: createRpcReply({ result: { task: createWorkingTask("COMPLETED") } }),
+      }),
+    );
+    const peerUrl = `${server.url}/host`;
+    expect(await createCallerWith()(callOf(peerUrl, { peerUrl }))).toMatchObject({ kind });
+    expect(server.received.filter(({ method }) => method === "POST")).toHaveLength(
+      kind === "answered" ? 1 : 0,
+    );
   });
 
   it.each<[string, Reply, object]>([

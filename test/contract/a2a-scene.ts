@@ -13,7 +13,7 @@ import {
 } from "./outbound-scene.ts";
 
 export function createCallerWith(clock = createSteppingClock(), tokens: Record<string, string> = {}) {
-  const fetch = withTokens(testFetch(clock), tokens, () => undefined);
+  const fetch = withTokens(testFetch(clock), tokens);
   return createA2aCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
 }
 
@@ -36,11 +36,13 @@ export const createPlainReply =
     else replies[(JSON.parse(request.body) as { method: string }).method]!(response, request);
   };
 
-export const createCard1 = (root: string): unknown => ({
+export const createCard1 = (root: string): unknown => createCardAt(`${root}/rpc`);
+
+export const createCardAt = (address: string): unknown => ({
   name: "x",
   description: "",
   version: "1",
-  supportedInterfaces: [{ url: `${root}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" }],
+  supportedInterfaces: [{ url: address, protocolBinding: "JSONRPC", protocolVersion: "1.0" }],
   capabilities: { streaming: false },
   skills: [],
   defaultInputModes: ["text/plain"],

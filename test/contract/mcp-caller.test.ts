@@ -57,7 +57,7 @@ async function startMcpServer(isJson: boolean): Promise<Seen & { readonly url: s
 }
 
 function createCallerWith(clock = createSteppingClock(), tokens: Record<string, string> = {}) {
-  const fetch = withTokens(testFetch(clock), tokens, () => undefined);
+  const fetch = withTokens(testFetch(clock), tokens);
   return createMcpCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
 }
 
@@ -184,6 +184,18 @@ describe("calling a tool of an MCP server", () => {
       },
       { kind: "unknown", code: "unreachable" },
     ],
+    ...["", "id: 1\ndata:\n\n", 'data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n'].map(
+      (words): [string, Reply, object] => [
+        `a stream that ends without the answer: ${JSON.stringify(words)}`,
+        (response) => {
+          response.writeHead(200, { "content-type": "text/event-stream" });
+          response.end(words);
+        },
+        { kind: "unknown", code: "unreachable" },
+      ],
+    ),
+    ["no answer in an answer", replyJson(200, []), { kind: "unknown", code: "unreachable" }],
+    ["a call that is only accepted", replyJson(202, {}), { kind: "unknown", code: "unreachable" }],
     [
       "a stream without end",
       (response) => {

@@ -28,7 +28,7 @@ function createPeersWith(
   clock: SteppingClock = createSteppingClock(),
   tokens: Record<string, string> = {},
 ): PeerHosts {
-  const fetch = withTokens(testFetch(clock), tokens, () => undefined);
+  const fetch = withTokens(testFetch(clock), tokens);
   return createPeerHosts({ fetch, clock, charsMax: 1_000_000 });
 }
 
@@ -156,9 +156,9 @@ describe("creating a run at a peer", () => {
   });
 
   it("is unknown after the last try", async () => {
-    const peer = await serve(replyJson(500, {}));
+    const peer = await serve(replyJson(501, {}));
     const outcome = await createPeersWith().createRun(peer.url, REQUEST);
-    expect(outcome).toMatchObject({ kind: "unknown", code: "unavailable", status: 500 });
+    expect(outcome).toMatchObject({ kind: "unknown", code: "unavailable", status: 501 });
     expect(peer.received).toHaveLength(4);
   });
 

@@ -30,8 +30,8 @@ it("a run is created once by a peer that stores it, loses the connection and is 
   expect(new Set(peer.received.map(({ headers }) => headers["idempotency-key"])).size).toBe(1);
 });
 
-it.each([502, 504])(
-  "a run is created once by a peer that stores it behind a proxy which answers %d for more than a minute",
+it.each([500, 502, 503, 504])(
+  "a run is created once by a peer that stores it, where %d is answered for more than a minute",
   async (status) => {
     const clock = createSteppingClock();
     const away = Array.from({ length: 20 }, () => replyJson(status, {}));
@@ -73,6 +73,20 @@ it("a peer that nobody reaches any more after a try that it got is tried for mor
   const url = `http://peer.example:${new URL(peer.url).port}`;
   expect(await peers.createRun(url, PEER_RUN)).toMatchObject({ kind: "created", runId: "run-1" });
   expect(looks).toBe(20);
+});
+
+it("a peer that may have the run of an earlier process and cannot be reached is tried for more than a minute", async () => {
+  const clock = createSteppingClock();
+  const peer = await serve(replyJson(201, { runId: "run-1", status: "running" }));
+  let looks = 0;
+  const resolve = () => {
+    looks += 1;
+    return Promise.resolve([looks < 20 ? "127.0.0.2" : "127.0.0.1"]);
+  };
+  const peers = createPeerHosts({ fetch: testFetch(clock, { resolve }), clock, charsMax: CHARS_MAX });
+  const url = `http://peer.example:${new URL(peer.url).port}`;
+  const created = await peers.createRun(url, { ...PEER_RUN, mayBeStored: true });
+  expect(created).toMatchObject({ kind: "created", runId: "run-1" });
 });
 
 const sumWaits = ({ waits }: SteppingClock): number => waits.reduce((sum, waitMs) => sum + waitMs, 0);

@@ -70,7 +70,7 @@ async function openStage(): Promise<Stage> {
           (text) => hash("sha256", text),
           () => undefined,
         ),
-        sender: { send, close: () => undefined },
+        sender: { send },
         clock,
         steady: clock.steady,
         logger: { debug: () => undefined, info: note, warn: note, error: note },

@@ -42,6 +42,8 @@ interface Exported extends AsyncDisposable {
   readonly ledger: OpenedLedger;
   readonly exporting: SpanExport;
   readonly log: string[];
+  /** The objects beside the messages of the log. */
+  readonly details: object[];
   /** The positions at which it began. */
   readonly begins: (number | undefined)[];
 }
@@ -56,10 +58,13 @@ async function recordExport(endpoint: string, from: "first" | "new" = "first"): 
     await ledger.exports.release({ name: "otlp", holder: "before" });
   }
   const log: string[] = [];
+  const details: object[] = [];
   const note =
     (level: string): Logger["info"] =>
-    (_, message) =>
-      void log.push(`${level} ${message}`);
+    (fields, message) => {
+      log.push(`${level} ${message}`);
+      details.push(fields);
+    };
   const headers = { "x-key": "s3cret" };
   const sender = createOtlpSender({ endpoint, headers, version: "1.2.3", sendMs: 3_000 });
   const begins: (number | undefined)[] = [];
@@ -80,10 +85,9 @@ async function recordExport(endpoint: string, from: "first" | "new" = "first"): 
   });
   const dispose = async (): Promise<void> => {
     await exporting.close();
-    sender.close();
     await ledger.close();
   };
-  return { place: file, ledger, exporting, log, begins, [Symbol.asyncDispose]: dispose };
+  return { place: file, ledger, exporting, log, details, begins, [Symbol.asyncDispose]: dispose };
 }
 
 async function waitUntilExported({ spans }: OtlpCollector, count = expectedIds.length): Promise<void> {
@@ -122,18 +126,36 @@ describe("an export of spans", () => {
     expect(collector.requests).toBe(0);
   });
 
-  it("waits as long as the collector asks for, and sends again", async () => {
+  it("waits as long as the collector asks for, also longer than a request may take, and sends again", async () => {
     await using collector = await startOtlpCollector();
     await using exported = await recordExport(collector.url);
     const times: number[] = [];
     collector.answer = () => {
       times.push(performance.now());
-      return times.length === 1 ? { status: 429, headers: { "retry-after": "1" } } : undefined;
+      return times.length === 1 ? { status: 429, headers: { "retry-after": "4" } } : undefined;
     };
     exported.exporting.start();
     await waitUntilExported(collector);
-    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(950);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(3_950);
     expect(sortIds(listUnique(collector.spans))).toEqual(expectedIds.toSorted());
+    expect(exported.details[0]).toEqual({
+      why: "the collector answered 429 Too Many Requests",
+      waitMs: 4_000,
+    });
+  });
+
+  it("tells of spans that the collector left out of a request that it took, and does not send them again", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    const why = `too old\n\u001b[2J${"x".repeat(1_000)}`;
+    collector.answer = () => ({ status: 200, rejected: { spans: 3, why } });
+    exported.exporting.start();
+    await waitFor(() => exported.log.length > 0, { what: "what it says of it", timeoutMs: 10_000 });
+    await exported.exporting.close();
+    expect(exported.log).toEqual(["warn the collector left out spans of a request that it took"]);
+    expect(exported.details).toEqual([{ count: 3, why: `too old  [2J${"x".repeat(288)}` }]);
+    const position = await exported.ledger.exports.take({ name: "otlp", holder: "next", from: 0 });
+    expect(position).toBe(await exported.ledger.newestPosition());
   });
 
   it("loses nothing while the collector fails or is away, and says so once", async () => {

@@ -33,7 +33,6 @@ async function sendAll(
           requests += 1;
           return Promise.resolve(answer(spans));
         },
-        close: () => undefined,
       },
       logger: { ...quietLogger, warn: () => void (leftOut += 1) },
       isExporting: () => isExporting(requests),

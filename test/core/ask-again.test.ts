@@ -36,7 +36,7 @@ function createEventAt(runId: CoordinationId, sequence: number, draft: Draft): W
 const compiled = compileWorkflow(
   createWorkflow("w", {
     nodes: [
-      createNode("call", "core.ai.callPrompt", { provider: "mock" }),
+      createNode("call", "core.ai.callPrompt", { provider: "mock", model: "of-node", maxTokens: 20 }),
       createNode("boss", "core.orchestrator.supervisor", { prompt: "Plan." }),
     ],
   }),
@@ -45,7 +45,7 @@ const compiled = compileWorkflow(
 const graph = compiled.ok ? compiled.graph : expect.fail("the workflow is right");
 
 /** A fork whose node `call` waits for its model. */
-const waitingRun = (() => {
+function createWaitingRun(configurable?: Readonly<Record<string, unknown>>) {
   const run = foldWorkflow([
     createEventAt(FORK, 0, {
       type: "run.started",
@@ -55,6 +55,7 @@ const waitingRun = (() => {
         transport: "rest",
         definition: "0".repeat(64),
         memoryScope: "s",
+        ...(configurable && { configurable }),
         owner: { tenant: "t", principal: "p" },
       },
     }),
@@ -65,7 +66,7 @@ const waitingRun = (() => {
     }),
   ]);
   return { run: run ?? expect.fail("it has begun"), graph };
-})();
+}
 
 const REQUEST: ModelAsk = { isPlayed: true, messages: [{ role: "user", content: "?" }], maxTokens: 10 };
 const completed: Draft = { type: "node.completed", nodeId: "call", payload: { nodeId: "call", outputs: {} } };
@@ -92,11 +93,13 @@ interface Play {
   /** The model's answer now; absent: nobody may ask it. */
   readonly says?: ProgrammedAnswer;
   readonly replayReinvokesModels?: boolean;
+  /** The options of the run. */
+  readonly configurable?: Readonly<Record<string, unknown>>;
 }
 
 async function playAsk(
   drafts: readonly Draft[],
-  { request = REQUEST, nodeId = "call", says, ...settings }: Play = {},
+  { request = REQUEST, nodeId = "call", says, configurable, ...settings }: Play = {},
 ) {
   const recorded = drafts.map((draft, index) => createEventAt(SOURCE, index + 2, draft));
   const mock = createMockModel();
@@ -123,7 +126,8 @@ async function playAsk(
   };
   const effect = { kind: "ask_model", id: `${nodeId}:1:ask`, nodeId, request } as const;
   const call = { effect, recorded, sourceRunId: SOURCE };
-  const replayDrafts = await askAgain(dependencies, waitingRun, call, new AbortController().signal);
+  const { signal } = new AbortController();
+  const replayDrafts = await askAgain(dependencies, createWaitingRun(configurable), call, signal);
   return {
     drafts: replayDrafts.map(({ type, payload }) => ({ type, payload })),
     requests: requests,
@@ -191,6 +195,18 @@ describe("a replay that asks a model again", () => {
     });
     expect(drafts[2]?.payload).toMatchObject({ error: { code: "replay_diverged" } });
     expect(requests).toEqual([]);
+  });
+
+  test("takes a request of earlier releases, in which the node's configuration went before the run's options", async () => {
+    const { isPlayed: _, ...live } = REQUEST;
+    const configurable = { model: "of-caller", temperature: 0, maxTokens: 10 };
+    const request = { ...live, ...configurable };
+    const earlier = { ...live, model: "of-node", temperature: 0, maxTokens: 20 };
+    const play = { request, configurable };
+    expect(await playAsk([createModelAsked(earlier), completed], play)).toEqual({ drafts: [], requests: [] });
+    const other = { ...earlier, temperature: 1 };
+    const { drafts } = await playAsk([createModelAsked(other), completed], play);
+    expect(drafts.map(({ type }) => type)).toEqual(["replay.diverged", "node.failed", "run.failed"]);
   });
 
   test("takes the recorded outcome of a request that names no model, whichever answers by now", async () => {

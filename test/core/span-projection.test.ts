@@ -2,16 +2,47 @@
 import { hash } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { Usage } from "../../src/agents/coordination/contracts/fact-fields.ts";
+import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { RunUsage } from "../../src/agents/coordination/contracts/usage.ts";
 import { createCoordinationSpans } from "../../src/agents/coordination/telemetry/project-coordination.ts";
 import type { Span } from "../../src/agents/coordination/telemetry/span.ts";
 import { recordConflicts, WRITERS } from "../cli/recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
-import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "../cli/recorded-plan.ts";
+import { ENDED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "../cli/recorded-plan.ts";
 import { recordQuestions, SPAWNS } from "../cli/recorded-questions.ts";
+import { step } from "./plan-scene.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 
+/** A step of a program outside of the host, at its second attempt, one whose calls the host reports, and one that is cancelled. */
+const BILLED_PLAN: PlanScript = {
+  ...ENDED_PLAN,
+  id: "plan-billed",
+  steps: [step("outside", [], { retry: { budget: 1, backoffMs: 1_000 } }), step("inside"), step("stopped")],
+  acts: [
+    [100_000, "dispatch", "outside", 1],
+    [100_000, "dispatch", "inside", 1],
+    [100_000, "dispatch", "stopped", 1],
+    [100_100, "ack", "outside", 1],
+    [100_100, "ack", "inside", 1],
+    [100_100, "ack", "stopped", 1],
+    [100_200, "command", createEnd("failStep", "outside", { tokens: 1_000, costMicroUsd: 10_000 })],
+    [100_300, "command", { type: "recordUsage", ...createUsage("inside", 40) }],
+    [100_400, "command", createEnd("completeStep", "inside", { tokens: 45, costMicroUsd: 40 })],
+    [100_500, "command", { ...createEnd("failStep", "stopped"), cancelled: true }],
+    [110_000, "dispatch", "outside", 2],
+    [110_100, "ack", "outside", 2],
+    [110_200, "command", createEnd("completeStep", "outside", { tokens: 500 }, 2)],
+    [120_100, "command", { type: "settleCoordination" }],
+    [120_200, "dispatch", "@delivery", 1],
+    [120_300, "ack", "@delivery", 1],
+    [121_000, "command", createEnd("completeStep", "@delivery", { tokens: 7_000 })],
+    [121_100, "command", { type: "settleCoordination" }],
+  ],
+};
+const BILLED = `plans.sqlite ${BILLED_PLAN.id}`;
 const TREE = `spawns.sqlite ${RESEARCH.id}`;
 const PLAN = `plans.sqlite ${RUNNING_PLAN.id}`;
 const HELD = `questions.sqlite ${SPAWNS}`;
@@ -20,14 +51,43 @@ const hashText = (text: string): string => hash("sha256", text);
 const logs = new Map<string, readonly RunEvent[]>();
 let folder: TempFolder;
 
+function createEnd<Type extends "completeStep" | "failStep">(
+  type: Type,
+  stepId: string,
+  usage?: Usage,
+  attempt = 1,
+): Extract<Command, { readonly type: Type }> {
+  const end = { type, stepId: stepId as StepId, attempt, via: "runner", ...(usage && { usage }) };
+  const error = { code: "child_failed", message: "it ended" };
+  return { ...end, ...(type === "failStep" && { error, cancelled: false }) } as never;
+}
+
+function createUsage(stepId: string, tokens: number): RunUsage {
+  const totals = {
+    calls: 1,
+    inputTokens: tokens - 10,
+    outputTokens: 10,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+  };
+  return {
+    stepId: stepId as StepId,
+    runId: "run",
+    meter: "meter",
+    models: ["mock/small"],
+    ...totals,
+    costMicroUsd: 90,
+  };
+}
+
 beforeAll(async () => {
   folder = createTempFolder();
   await recordLedger(folder.file("spawns.sqlite"), [{ ...RESEARCH, ownerCalls: 2 }]);
-  await recordPlans(folder.file("plans.sqlite"), [RUNNING_PLAN, ENDED_PLAN]);
+  await recordPlans(folder.file("plans.sqlite"), [RUNNING_PLAN, ENDED_PLAN, BILLED_PLAN]);
   await recordQuestions(folder.file("questions.sqlite"));
   await recordConflicts(folder.file("conflicts.sqlite"), folder.path);
   await readLogs("spawns.sqlite", [RESEARCH.id]);
-  await readLogs("plans.sqlite", [RUNNING_PLAN.id, ENDED_PLAN.id]);
+  await readLogs("plans.sqlite", [RUNNING_PLAN.id, ENDED_PLAN.id, BILLED_PLAN.id]);
   await readLogs("questions.sqlite", [SPAWNS]);
   await readLogs("conflicts.sqlite", [WRITERS]);
 });
@@ -131,6 +191,42 @@ describe("the spans of a coordination", () => {
     expect(root.attributes["gen_ai.usage.output_tokens"]).toBeGreaterThan(0);
     expect(root.attributes["gen_ai.provider.name"]).toBe("mock");
     expect(root.attributes["gen_ai.response.model"]).toBe("scripted");
+  });
+
+  it("have what a runner says of an attempt where that is more than its calls say, and the sum at the root", () => {
+    const spans = projectLog(BILLED);
+    const usageOf = (attributes: Span["attributes"]): Span["attributes"] =>
+      Object.fromEntries(
+        Object.entries(findSpan(spans, attributes).attributes).filter(([name]) => name.includes(".usage.")),
+      );
+    expect(usageOf({ "coordination.step_id": "outside", "coordination.attempt": 1 })).toEqual({
+      "coordination.usage.tokens": 1_000,
+      "coordination.usage.cost_usd": 0.01,
+    });
+    expect(usageOf({ "coordination.step_id": "outside", "coordination.attempt": 2 })).toEqual({
+      "coordination.usage.tokens": 500,
+    });
+    expect(usageOf({ "coordination.step_id": "inside" })).toEqual({
+      "gen_ai.usage.input_tokens": 30,
+      "gen_ai.usage.output_tokens": 10,
+      "coordination.usage.tokens": 45,
+      "coordination.usage.cost_usd": 0.000_09,
+    });
+    expect(usageOf({ "coordination.step_id": "@delivery" })).toEqual({});
+    expect(usageOf({ "coordination.id": BILLED_PLAN.id })).toEqual({
+      "gen_ai.usage.input_tokens": 30,
+      "gen_ai.usage.output_tokens": 10,
+      "coordination.usage.tokens": 1_545,
+      "coordination.usage.cost_usd": 0.010_09,
+    });
+  });
+
+  it("tell that an attempt was cancelled, which is no error", () => {
+    const stopped = findSpan(projectLog(BILLED), { "coordination.step_id": "stopped" });
+    expect(stopped.attributes["coordination.outcome"]).toBe("cancelled");
+    expect(stopped.attributes["coordination.code"]).toBe("child_failed");
+    expect(stopped).not.toHaveProperty("error");
+    expect(stopped.attributes).not.toHaveProperty(["error.type"]);
   });
 
   it("are the same from wherever the log is read on, and whole with their ends alone", () => {

@@ -252,6 +252,7 @@ describe("a question whose time is over", () => {
     const { isTaken, events } = stepNode(DUE, { now: NOW, nodeRun: createAsking("a") });
     expect(isTaken).toBe(true);
     expect(events.map(({ type, nodeId, payload }) => [type, nodeId, payload])).toEqual([
+      ["approval.received", "a", { nodeId: "a", interruptId: "i", action: "timeout" }],
       [
         "interrupt.resolved",
         "a",

@@ -107,8 +107,8 @@ describe.each([
     });
   });
 
-  it("has what the node configures before what the caller does", () => {
-    const configurable = { model: "small", temperature: 0.1, maxTokens: 10 };
+  it("has what the caller configures before what the node does, and the smaller bound of tokens", () => {
+    const configurable = { model: "small", temperature: 0.1, maxTokens: 30 };
     const config = {
       model: "large",
       temperature: 0,
@@ -117,11 +117,11 @@ describe.each([
       outputSchema: {},
     };
     expect(readRequest({ config, started: { configurable } })).toStrictEqual({
-      model: "large",
+      model: "small",
       system: "Be brief.",
       messages: [{ role: "user", content: "" }],
       schema: {},
-      temperature: 0,
+      temperature: 0.1,
       maxTokens: 20,
     });
     expect(readRequest({ started: { configurable } })).toMatchObject(configurable);

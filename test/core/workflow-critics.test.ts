@@ -225,6 +225,48 @@ describe("checks that no model makes", () => {
     expect(await passed.status(await passed.run("loop"))).toBe("completed");
   });
 
+  test("leave the criteria that none of them looks at to a critic, and those only", async () => {
+    const chatRequests: ChatRequest[] = [];
+    const checks = {
+      shape: { kind: "schema", schema: SCHEMA },
+      tone: { kind: "model", rubric: "Is it kind?", criteria: ["kind"] },
+    };
+    const at = createScene(createLooped({ criteria: ["grounded", "shape", "kind"], checks }), {
+      chat: {
+        complete: (request) => {
+          chatRequests.push(request);
+          const criterion = request.system?.includes("Is it kind?") ? "kind" : "grounded";
+          return Promise.resolve(createChatAnswer(verdictOf("pass", [criterion], 0.8)));
+        },
+      },
+    });
+    const runId = await at.run("loop");
+    expect(chatRequests).toHaveLength(2);
+    expect(chatRequests.some(({ system }) => system?.includes("grounded"))).toBe(true);
+    expect(filterByType(at, runId, "agent.verified").payload).toMatchObject({
+      verdict: "pass",
+      criteria: ["grounded", "shape", "kind"],
+    });
+  });
+
+  test("pass nothing whose criteria nobody looked at", async () => {
+    const checks = { shape: { kind: "schema", schema: SCHEMA } };
+    const at = createScene(createLooped({ criteria: ["grounded"], checks }), {
+      chat: { complete: () => Promise.resolve(createChatAnswer("no verdict")) },
+    });
+    expect(tellStory(at, await at.run("loop")).at(-1)).toBe("asks verification-missing");
+  });
+
+  test("count beside a critic also under the name `critic`", async () => {
+    const checks = { critic: { kind: "pattern", pattern: "silver" } };
+    const at = createScene(createLooped({ systemPrompt: "?", checks }), {
+      chat: {
+        complete: () => Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"], 0.7))),
+      },
+    });
+    expect(tellStory(at, await at.run("loop"))).toContain("verified fail");
+  });
+
   test.each([
     ["a program", { kind: "command", command: "/bin/true" }],
     ["a file", { kind: "file", path: "secret" }],

@@ -45,7 +45,7 @@ const FINISHED: WorkflowDraft = {
   payload: { ...NAMES, outcome: "completed" },
 };
 
-const OPEN_CALL = { eventId: createEventId(RUN, 2), inputs: { q: 1 } };
+const OPEN_CALL = { eventId: createEventId(RUN, 2), sequence: 2, inputs: { q: 1 } };
 
 describe("the memory of a node", () => {
   it("has what it wrote, the oldest first", () => {
@@ -97,7 +97,7 @@ describe("the invocation of a node's agent", () => {
     const invocation = { ...INVOCATION, called };
     expect(nodeOf(calling)).toStrictEqual({
       ...NODE,
-      openCall: { ...OPEN_CALL, eventId: createEventId(RUN, 3) },
+      openCall: { ...OPEN_CALL, eventId: createEventId(RUN, 3), sequence: 3 },
       invocation,
     });
     const returned = new Map([[CALL.callId, CALL]]);

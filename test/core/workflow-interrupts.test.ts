@@ -104,11 +104,10 @@ describe("an approval", () => {
       status: "failed",
       error: { code: "approval_timeout" },
     });
-    expect(scene.payloads(runId, "interrupt.resolved")[0]?.resumeValue).toMatchObject({
-      action: "timeout",
-      decision: "rejected",
-      reason: "timeout",
-    });
+    const timeout = { action: "timeout", decision: "rejected", reason: "timeout" };
+    expect(scene.payloads(runId, "interrupt.resolved")[0]?.resumeValue).toMatchObject(timeout);
+    const { nodeId, interruptId } = scene.payloads(runId, "node.suspended")[0]!;
+    expect(scene.payloads(runId, "approval.received")).toEqual([{ nodeId, interruptId, action: "timeout" }]);
   });
 
   test.each([

@@ -244,7 +244,7 @@ describe("a process whose run was taken over", () => {
       faults: {
         before: ({ events }) => {
           const [first] = events;
-          if (first?.type === "interrupt.resolved") giveAway(fleet, first.runId, "thief");
+          if (first?.type === "approval.received") giveAway(fleet, first.runId, "thief");
         },
       },
     });
@@ -254,7 +254,7 @@ describe("a process whose run was taken over", () => {
     await one.host.resolve(ALICE, runId, { nodeId: "gate" }, { action: "accept" });
     await one.settle();
     // The answer was recorded nevertheless, as a request to the new owner.
-    expect(one.types(runId).slice(length)).toEqual(["interrupt.resolved"]);
+    expect(one.types(runId).slice(length)).toEqual(["approval.received", "interrupt.resolved"]);
     expect(calls).toHaveLength(0);
     expect(await fleet.owners.collectArrivals("thief", 9)).toMatchObject([{ runId }]);
     await one.host.stop();

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { PeerRunRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import { countEvents, expectReplayOf, forkIn } from "../support/forks.ts";
 import { createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
-import { ALICE, createWorkflowScene } from "../support/workflow-scene.ts";
+import { ALICE, createWorkflowScene, type SceneOptions } from "../support/workflow-scene.ts";
 
 interface Caller {
   readonly settings?: Small["settings"];
@@ -131,6 +131,29 @@ test("a run that is cancelled while its child is created on a peer tells that it
   await scene.host.cancel(ALICE, runId, {});
   await scene.settle();
   expect(requests).toMatchObject([{ runSignal: { aborted: true }, signal: { aborted: false } }]);
+});
+
+test("a run that is taken up while its child is created on a peer says that the peer may have the child", async () => {
+  const requests: PeerRunRequest[] = [];
+  const call = { workflowId: "there", peerUrl: "https://peer.test" };
+  const options: SceneOptions = {
+    definitions: [createWorkflow("far", { nodes: [createNode("call", "core.subWorkflow", call)] })],
+    peers: {
+      createRun: (_, request) => {
+        requests.push(request);
+        return new Promise(() => undefined);
+      },
+    },
+  };
+  const scene = createWorkflowScene(options);
+  await scene.run("far");
+  scene.die();
+  const next = createWorkflowScene({ ...options, ledger: scene.ledger, clock: scene.clock, pid: 2 });
+  await next.host.start();
+  await next.settle();
+  const [first, second] = requests;
+  expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
+  expect([first?.mayBeStored, second?.mayBeStored]).toEqual([false, true]);
 });
 
 describe("a child on a peer that nobody waits for", () => {

@@ -109,9 +109,9 @@ const CASES: readonly Case[] = [
   [
     "a gate that somebody opens",
     () => recordRun(GATED, [[1, answer("g", { action: "accept" })]]),
-    [0, 0, 1, 1, 3, 4, 5, 6, 7],
+    [0, 0, 1, 1, 3, 3, 5, 6, 7, 8],
   ],
-  ["a gate that nobody opens in time", () => recordRun(GATED, [[9, wait]]), [0, 0, 1, 1, 3, 4, 5]],
+  ["a gate that nobody opens in time", () => recordRun(GATED, [[9, wait]]), [0, 0, 1, 1, 3, 3, 5, 6]],
   [
     "a run within the run",
     () =>

@@ -110,6 +110,17 @@ describe("the summary of a run", () => {
     });
   });
 
+  it("says that it asks where other nodes of it work, which its status does not tell", () => {
+    const isAsking = (fields: Partial<WorkflowRun>): boolean =>
+      summarizeRun(createRun(fields), "p").isAsking === true;
+    const beside = withNodes(createAsking("a"), createNodeRun("b", "running"));
+    expect(isAsking(beside)).toBe(true);
+    expect(isAsking(withNodes(createAsking("a")))).toBe(false);
+    expect(isAsking(withNodes(createNodeRun("b", "running")))).toBe(false);
+    expect(isAsking({ ...beside, phase: { kind: "paused", atMs: LATER } })).toBe(false);
+    expect(isAsking({ ...beside, origin: createOrigin(9) })).toBe(false);
+  });
+
   it("names the run that started it, and none for a fork, which nobody's run started", () => {
     expect(summarizeRun(createRun({}, { parent: PARENT }), "p").parent).toEqual(PARENT);
     const fork = createRun({ origin: createOrigin(1) }, { parent: PARENT });

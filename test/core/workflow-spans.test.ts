@@ -59,6 +59,54 @@ describe("the span of a node", () => {
   });
 });
 
+describe("a call of a run", () => {
+  const calling = createWorkflow("calling", {
+    nodes: [
+      createNode("model", "core.ai.callPrompt", { prompt: "?" }),
+      createNode("tool", "core.conformance.mcp-invoke", { mcp: { tool: "echo", url: "http://tool" } }),
+      createNode("child", "core.subWorkflow", { workflowId: "called" }),
+    ],
+    edges: chain("model>tool>child"),
+  });
+  const called = createWorkflow("called", { nodes: [createNode("only")] });
+
+  it.each([`00-${TRACE_ID}-00f067aa0ba902b7-01`, undefined])(
+    "is below the exported span of its node, or of its tool, where the run came with the traceparent %s",
+    async (traceparent) => {
+      const sentTraces: (string | undefined)[] = [];
+      const scene = createWorkflowScene({
+        definitions: [calling, called],
+        chat: {
+          complete: (request) => {
+            sentTraces.push(request.traceparent);
+            return Promise.resolve(SAID);
+          },
+        },
+        tools: {
+          callMcp: (request) => {
+            sentTraces.push(request.traceparent);
+            return Promise.resolve({ kind: "answered", ok: true, content: [], text: "echo" });
+          },
+        },
+      });
+      const runId = await scene.run("calling", traceparent === undefined ? {} : { traceparent });
+      expect(await scene.status(runId)).toBe("completed");
+      const [, childRunId = ""] = scene.ledger.runs.keys();
+      const [begun] = scene.events(childRunId);
+      sentTraces.push(begun?.type === "run.started" ? begun.payload.traceparent : undefined);
+      const spans = projectLog(scene.events(runId));
+      const traces = ["model", "echo", "child"].map((name) => {
+        const span = spans.find(({ attributes }) =>
+          [attributes["coordination.node_id"], attributes["gen_ai.tool.name"]].includes(name),
+        );
+        return span && `00-${span.traceId}-${span.spanId}-01`;
+      });
+      expect(sentTraces).toEqual(traces);
+      expect(traces[0]).toContain(traceparent === undefined ? hashText(runId).slice(0, 32) : TRACE_ID);
+    },
+  );
+});
+
 /** A run that asked a model, and waits for an answer to its question. */
 async function recordSource(): Promise<{ readonly scene: WorkflowScene; readonly sourceRunId: string }> {
   const asks = createWorkflow("asks", {

@@ -63,7 +63,8 @@ describe("the question to a supervisor's model", () => {
   });
 
   it.each<[title: string, config: Values, configurable: Values | undefined, model: string | undefined]>([
-    ["the node's", { model: "large" }, { model: "small" }, "large"],
+    ["the caller's before the node's", { model: "large" }, { model: "small" }, "small"],
+    ["the node's where the caller's name is empty", { model: "large" }, { model: "" }, "large"],
     ["the caller's where the node names none", {}, { model: "small" }, "small"],
     ["the caller's where the node's name is empty", { model: "" }, { model: "small" }, "small"],
     ["the caller's where the node's name is no text", { model: 5 }, { model: "small" }, "small"],

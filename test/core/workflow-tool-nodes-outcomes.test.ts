@@ -52,7 +52,7 @@ describe("the answer of a tool", () => {
 
   it("is told with what it answers, and how long it took", () => {
     const openCall = createEventId(RUN, 4);
-    const scene = { ...TOOL, nodeRun: { openCall: { eventId: openCall, inputs: {} } } };
+    const scene = { ...TOOL, nodeRun: { openCall: { eventId: openCall, sequence: 4, inputs: {} } } };
     expect(settle(toolOrPrompt, scene, createAnswer({ durationMs: 0 }))?.[0]).toStrictEqual(
       createReturned(
         { toolName: "search", ...FOUND, status: "ok", durationMs: 0 },

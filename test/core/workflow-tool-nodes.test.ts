@@ -29,7 +29,9 @@ function actOn(type: NodeType, scene: Scene): NodeStep {
 }
 
 function actAgain(type: NodeType, scene: Scene, inputs: unknown): NodeStep {
-  return type.step(createView({ ...scene, nodeRun: { openCall: { eventId: OPEN_CALL, inputs } } }));
+  return type.step(
+    createView({ ...scene, nodeRun: { openCall: { eventId: OPEN_CALL, sequence: 4, inputs } } }),
+  );
 }
 
 function callTool(more: Values): object {
@@ -202,7 +204,7 @@ describe("a call that waited for people", () => {
 
   it("waits for them, and is not made again", () => {
     if (!interrupt) throw new Error("nothing was asked");
-    const nodeRun = { interrupt, openCall: { eventId: OPEN_CALL, inputs: {} } };
+    const nodeRun = { interrupt, openCall: { eventId: OPEN_CALL, sequence: 4, inputs: {} } };
     expect(a2aInvoke.step(createView({ config: { url: A2A_URL }, nodeRun }))).toStrictEqual({ kind: "wait" });
   });
 

@@ -1,7 +1,6 @@
-/** Owns: the exact trace context of a call within a run, and which trace headers of a request are passed on. */
+/** Owns: how a trace context is read and written, and which trace headers of a request are passed on. */
 import { describe, expect, it } from "vitest";
 import {
-  childOf,
   formatTraceparent,
   parseTraceparent,
   readTraceHeaders,
@@ -10,7 +9,6 @@ import {
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const SPAN = "b7ad6b7169203331";
-const ZEROS = "0".repeat(15);
 const createParent = (span = SPAN, flags = "01"): string => `00-${TRACE}-${span}-${flags}`;
 
 describe("a traceparent", () => {
@@ -49,37 +47,6 @@ describe("a traceparent", () => {
     ` ${createParent()}`,
   ])("is none where it cannot be: %j", (text) => {
     expect(parseTraceparent(text)).toBeUndefined();
-  });
-});
-
-describe("the trace context of a call", () => {
-  it("has the first digits of the seed as its span", () => {
-    expect(childOf(createParent(), "0123456789abcdef5555")).toBe(createParent("0123456789abcdef"));
-    expect(childOf(createParent(), "0123456789ABCDEF")).toBe(createParent("0123456789abcdef"));
-  });
-
-  it("keeps the flags of the trace", () => {
-    expect(childOf(createParent(SPAN, "02"), "a".repeat(16))).toBe(createParent("a".repeat(16), "02"));
-  });
-
-  it.each([
-    ["that is the span of the caller", SPAN, SPAN, "b7ad6b7169203332"],
-    ["whose last digit is the highest", `${ZEROS.slice(1)}3f`, `${ZEROS.slice(1)}3f`, `${ZEROS.slice(1)}30`],
-    ["of zeros only", "0".repeat(16), SPAN, `${ZEROS}1`],
-    ["that would advance to zeros only", `${ZEROS}f`, `${ZEROS}f`, `${ZEROS}1`],
-  ])("has another span than a seed %s", (_which, seed, caller, span) => {
-    expect(childOf(createParent(caller), seed)).toBe(createParent(span));
-  });
-
-  it.each(["", "short", "z".repeat(16), `g${"a".repeat(16)}`, `${"a".repeat(15)}g`])(
-    "is none with the seed %j",
-    (seed) => {
-      expect(childOf(createParent(), seed)).toBeUndefined();
-    },
-  );
-
-  it("is none where nobody calls", () => {
-    expect(childOf(undefined, "a".repeat(16))).toBeUndefined();
   });
 });
 

@@ -178,7 +178,7 @@ test("an agent's script is none on such a host: its live model is asked", async 
       },
     },
   });
-  const configurable = { ai: { provider: "mock", script: [{ say: "scripted" }] } };
+  const configurable = { ai: { provider: "mock", model: "m", script: [{ say: "scripted" }] } };
   const agent = { agentId: CONFORMANCE_AGENT, source: "run-api", inputs: {}, configurable } as const;
   const running = scene.host.runAgent(ALICE, agent, new AbortController().signal);
   await scene.settle();

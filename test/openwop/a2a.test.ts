@@ -287,10 +287,8 @@ describe("whoever asks the A2A server", () => {
       "There is no such task.",
     );
     const refused = await post({}, { token: "wrong" });
-    expect([refused.status, await refused.json()]).toEqual([
-      401,
-      expect.objectContaining({ error: "unauthenticated" }),
-    ]);
+    expect([refused.status, await refused.json()]).toMatchObject([401, { jsonrpc: "2.0", id: null }]);
+    expect(refused.headers.get("www-authenticate")).toContain("Bearer");
   });
 
   it("gets an answer to what is no message, or of a revision that is not spoken", async () => {

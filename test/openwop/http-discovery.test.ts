@@ -55,7 +55,7 @@ describe("discovery", () => {
     const readList = (response: Response, name: string): readonly string[] =>
       (response.headers.get(name) ?? "").split(",");
     expect(readList(allowed, "access-control-allow-headers")).toEqual(
-      expect.arrayContaining(["a2a-version", "if-none-match", "openwop-parent"]),
+      expect.arrayContaining(["a2a-version", "if-none-match", "openwop-parent", "x-dedup"]),
     );
     expect(readList(refusal, "access-control-expose-headers")).toEqual(
       expect.arrayContaining(["capabilities-etag", "www-authenticate"]),

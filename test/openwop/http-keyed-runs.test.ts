@@ -227,6 +227,27 @@ describe("a keyed pause or resumption whose outcome is not known", () => {
   });
 });
 
+describe("a keyed resumption of a run that cannot be paused", () => {
+  it("is refused when it is sent again, although that run goes on", async () => {
+    const { scene } = serveKeyed();
+    const details = { runStatus: "running", canPause: false };
+    let isLocked = true;
+    const host: typeof scene.host = {
+      ...scene.host,
+      resume: () => {
+        if (isLocked) return Promise.reject(new CoordinationError("LEDGER_BUSY", "locked"));
+        return Promise.resolve({ kind: "refused", code: "run_not_paused", message: "never", details });
+      },
+    };
+    const face = createFakeFace({ host, clock: scene.clock });
+    const created = await face.app.request("/v1/runs", createPost({ workflowId: "later" }));
+    const { runId } = (await created.json()) as { readonly runId: string };
+    expect((await postKeyed({ face }, `/v1/runs/${runId}:resume`, {})).status).toBe(503);
+    isLocked = false;
+    expect((await postKeyed({ face }, `/v1/runs/${runId}:resume`, {})).status).toBe(409);
+  });
+});
+
 describe("a keyed answer whose outcome is not known", () => {
   const BOB = { tenant: "alpha", principal: "bob" };
   const ACCEPT = { action: "accept" };

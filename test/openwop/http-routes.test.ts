@@ -52,6 +52,20 @@ describe("runs", () => {
     expect(await readError(response)).toMatchObject({ status: 400, error: "validation_error" });
   });
 
+  it.each(["enforce", " Enforce "])(
+    "are refused where no second run of a scope may begin: %j",
+    async (dedup) => {
+      const face = createFakeFace();
+      const request = createPost({ ...NOOP, scopeId: "s" }, { "x-dedup": dedup });
+      expect(await readError(await face.app.request("/v1/runs", request))).toMatchObject({
+        status: 422,
+        error: "capability_required",
+        details: { requiredCapability: "X-Dedup" },
+      });
+      expect(face.host.created).toEqual([]);
+    },
+  );
+
   it("take the trace context of the request, and none that is not valid", async () => {
     const face = createFakeFace();
     const trace = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";

@@ -50,6 +50,13 @@ async function waitUntil(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Counts the refusals among more requests than a tenant may make at once. */
+async function countLimited({ app }: OpenWopServer): Promise<number> {
+  const request = async (): Promise<Response> => app.request("/v1/runs/none", { headers: BEARER });
+  const requests = Array.from({ length: 600 }, request);
+  return (await Promise.all(requests)).filter(({ status }) => status === 429).length;
+}
+
 describe("a server", () => {
   it("listens where it says, on this machine only", async () => {
     const { server } = await start();
@@ -81,6 +88,27 @@ describe("a server", () => {
       "16 characters",
     );
     expect((await start(options)).server.port).toBeGreaterThan(0);
+  });
+
+  it.each<[string, Partial<ServeOptions>]>([
+    ["others may reach it through a proxy", { allowRemote: true }],
+    ["its clients reach it at another machine's address", { baseUrl: "https://wop.example/runs" }],
+    ["its clients reach it at the address of a network", { baseUrl: "http://10.0.0.1:4096" }],
+  ])("has long tokens and a limit of requests on a loopback address where %s", async (_case, options) => {
+    const short = [{ token: "short", tenant: "a" }];
+    await expect(start({ ...options, tokens: short })).rejects.toThrow("16 characters");
+    const { server } = await start(options);
+    expect(await countLimited(server)).toBeGreaterThan(0);
+  });
+
+  it.each<[string, Partial<ServeOptions>]>([
+    ["it has no other address", {}],
+    ["its base URL is this machine's", { baseUrl: "http://localhost:4096/runs" }],
+    ["its base URL is this machine's in IPv6", { baseUrl: "http://[::1]:4096" }],
+  ])("may have short tokens and has no limit of requests where %s", async (_case, options) => {
+    const { server } = await start(options);
+    expect(await countLimited(server)).toBe(0);
+    await start({ ...options, tokens: [{ token: "short", tenant: "a" }] });
   });
 
   it("says that a port is taken", async () => {

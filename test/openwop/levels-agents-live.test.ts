@@ -109,7 +109,9 @@ describe("the model of an agent", () => {
   it("LM-06 is none where no provider of the asked name is configured: the invocation fails and is closed", async () => {
     const configurable = { ai: { provider: "another-provider" } };
     const { events, snapshot } = await world.run("vendor.test.plain", {}, [{ say: "no" }], { configurable });
-    expect(snapshot).toMatchObject({ status: "failed", error: { code: "not_configured" } });
+    const { host } = new URL(world.model.baseUrl);
+    const message = `the run names the model provider "another-provider", and this host asks "${host}"`;
+    expect(snapshot).toMatchObject({ status: "failed", error: { code: "not_configured", message } });
     expect(findOnly(events, "agent.invocation.completed").payload["outcome"]).toBe("failed");
     expect(filterByType(events, "agent.reasoned")).toEqual([]);
   });

@@ -142,6 +142,30 @@ describe("the questions of coordinations", () => {
     expect(data).toMatchObject({ questions: [], gateway: expect.stringContaining("is stopped") as string });
   });
 
+  it("are all listed where they are too long together, some without what they ask", async () => {
+    const askGateway = (method: string): Promise<Readonly<Record<string, unknown>>> =>
+      Promise.resolve({
+        ...(method === "coordination.status" && {
+          coordination: { coordinationId: "co-1", status: "running" },
+        }),
+        questions: Array.from({ length: 40 }, (_, at) => ({
+          questionId: `co-1:escalation-${at}`,
+          asked: { question: "?".repeat(15_000) },
+        })),
+      });
+    const { text, data } = await askForQuestions(askGateway, { limit: MCP_BOUNDS.runsMax });
+    expect(data["ofCoordinations"]).toHaveLength(40);
+    expect(text).toContain("questions are listed without texts that are too long here");
+    expect(text).toContain("the operator's page has those of coordinations.");
+    const params = { name: "status", arguments: { runId: "co-1" } };
+    const call = [{ method: "tools/call", params }];
+    const [answer] = await askMcp(gateway.plugin.ledgerPath, call, askGateway);
+    const status = readCalled(answer);
+    expect(status.data["questions"]).toHaveLength(40);
+    expect(status.text).toContain("waits for people: 40 questions.");
+    expect(JSON.stringify(status.data).length).toBeLessThan(MCP_BOUNDS.resultCharsMax);
+  });
+
   const ELSEWHERE =
     "Coordinations ask more than can be listed here: the operator's page and `openclaw coordination questions` list them.";
 

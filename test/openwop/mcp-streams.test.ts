@@ -4,7 +4,8 @@ import { createMcpFace } from "../../src/plugins/mcp/mcp-routes.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { createFakeFace, createFakeHost, createPost, createRecordingLogger } from "./http-fake-host.ts";
-import { openMcpWorld, TOKEN, type McpWorld } from "./mcp-world.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { callTool, openMcpWorld, TOKEN, type McpWorld } from "./mcp-world.ts";
 
 let world: McpWorld;
 beforeAll(async () => {
@@ -77,6 +78,33 @@ describe("the stream of an answer", { timeout: 20_000 }, () => {
     expect(await calling.text()).toBe("");
   });
 });
+
+describe("a call that its client gives up", () => {
+  it("leaves its run going on where the time of the client's library was over, and else cancels it", async () => {
+    const client = await world.connect();
+    const listRuns = async (): Promise<readonly SlowRun[]> => {
+      const { data } = await callTool(client, "status", { limit: 100 });
+      return (data["runs"] as readonly SlowRun[]).filter(({ workflowId }) => workflowId === "slow");
+    };
+    const before = (await listRuns()).length;
+    await expect(callTool(client, "slow", {}, { timeout: 50 })).rejects.toThrow("Request timed out");
+    const timedOut = await waitFor(async () => (await listRuns()).at(-1 - before), { what: "the run" });
+    const abort = new AbortController();
+    const cancelled = callTool(client, "slow", {}, { signal: abort.signal, onprogress: () => abort.abort() });
+    await expect(cancelled).rejects.toThrow("abort");
+    await waitFor(async () => (await listRuns())[0]?.status === "cancelled", {
+      what: "the second run's end",
+    });
+    expect((await listRuns()).find(({ runId }) => runId === timedOut.runId)?.status).toBe("running");
+    await world.ask(`/v1/runs/${timedOut.runId}/cancel`, { method: "POST", body: {} });
+  }, 20_000);
+});
+
+interface SlowRun {
+  readonly runId: string;
+  readonly workflowId: string;
+  readonly status: string;
+}
 
 const ACCEPT = { accept: "application/json, text/event-stream" };
 const INITIALIZE = {

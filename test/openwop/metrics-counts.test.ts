@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { METRICS, countSeries } from "../../src/plugins/metrics/definitions.ts";
 import { recordConflicts } from "../cli/recorded-conflicts.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { step } from "../core/plan-scene.ts";
 import { admit, dispatch, finish, openPlan, planStep, startStep } from "../core/planned-scene.ts";
 import { ENDED_PLAN, FORKED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "../cli/recorded-plan.ts";
@@ -208,7 +208,10 @@ describe("what was appended", () => {
     const first = await whole.count();
     expect(await whole.count()).toEqual(first);
     // Before 20 s `fetch` was opened, admitted and failed once: what follows is understood all the same.
-    await using later = await openMetrics(path, { sinceMs: TEST_EPOCH_MS + 20_000 });
+    const store = await openTestLedger(path, { mode: "read" });
+    const after = await store.positionBefore((TEST_EPOCH_MS + 20_000) as EpochMs);
+    await store.close();
+    await using later = await openMetrics(path, { after });
     const counted = await later.count();
     expect(counted).toMatchObject({
       'coordination_retries_total{cause="failed"}': 1,

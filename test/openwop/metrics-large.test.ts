@@ -4,12 +4,7 @@ import type { Author } from "../support/ledger-fixtures.ts";
 import { measureTurns } from "../attacks/longest-turn.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
-import {
-  createManualClock,
-  createTempFolder,
-  openTestLedger,
-  TEST_EPOCH_MS,
-} from "../support/temp-ledger.ts";
+import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import type { TempFolder } from "../support/temp-ledger.ts";
 import { openMetrics } from "./metrics-scene.ts";
@@ -61,7 +56,7 @@ function sumOf(counted: Readonly<Record<string, number>>, name: string): number 
 describe(`a ledger of ${EVENTS} events`, () => {
   it("is scraped in 20 ms, with what was appended since the scrape before", async () => {
     const store = await openTestLedger(path, { clock: createManualClock() });
-    await using scene = await openMetrics(path, { sinceMs: TEST_EPOCH_MS + 1 });
+    await using scene = await openMetrics(path, { after: "newest" });
     const attemptsBefore = sumOf(await scene.count(), "coordination_attempts_total");
     const tookMs: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -81,7 +76,6 @@ describe(`a ledger of ${EVENTS} events`, () => {
     let longestMs = Infinity;
     for (let made = 0; made < TRIES; made += 1) {
       await using scene = await openMetrics(path);
-      // The first one finds where to begin among all events, which are of one time here.
       await scene.metrics.scrape();
       const turns = await measureTurns(async () => {
         for (let scraped = 0; scraped < SCRAPES; scraped += 1) await scene.metrics.scrape();

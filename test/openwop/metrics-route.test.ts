@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { importsOf, listSourceFiles } from "../architecture/read-imports.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { createMetricsHost } from "../../src/plugins/compose-metrics.ts";
+import { createMetricsHost, type MetricsHost } from "../../src/plugins/compose-metrics.ts";
 import { startServing, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { openRun, quietLogger } from "../support/ledger-fixtures.ts";
 import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
@@ -13,6 +13,7 @@ import { createServing } from "./create-serving.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const TOKENS = [{ tenant: "only", token: "s3cret" }];
+const HOUR_MS = 3_600_000;
 const NOOP = {
   id: "w",
   name: "w",
@@ -154,6 +155,39 @@ it("metrics tell of a ledger whose gateway coordinates nothing any more", async 
   const metrics = createMetricsHost({ ledgerPath, logger: quietLogger, prepare });
   expect(readCounted(parsePrometheusText(await metrics.scrape()))["coordination_open_coordinations"]).toBe(1);
   await metrics.close();
+});
+
+describe("metrics of a process that begins", () => {
+  const countOpened = async (metrics: MetricsHost): Promise<number | undefined> =>
+    readCounted(parsePrometheusText(await metrics.scrape()))['coordination_opened_total{origin="observed"}'];
+
+  it("count nothing from before it, also where an event is of a clock that is ahead", async () => {
+    using other = createTempFolder();
+    const ledgerPath = other.file("ledger.sqlite");
+    const store = await openTestLedger(ledgerPath);
+    await store.append(openRun("in-time").request);
+    const { request } = openRun("ahead");
+    const timestamp = new Date(Date.now() + HOUR_MS).toISOString();
+    await store.append({ ...request, events: request.events.map((event) => ({ ...event, timestamp })) });
+    const metrics = createMetricsHost({ ledgerPath, logger: quietLogger });
+    expect(await countOpened(metrics)).toBeUndefined();
+    await store.append(openRun("later").request);
+    expect(await countOpened(metrics)).toBe(1);
+    await metrics.close();
+    await store.close();
+  });
+
+  it("count a ledger that is created later from its first event on", async () => {
+    using other = createTempFolder();
+    const ledgerPath = other.file("ledger.sqlite");
+    const metrics = createMetricsHost({ ledgerPath, logger: quietLogger });
+    await expect(metrics.scrape()).rejects.toMatchObject({ code: "LEDGER_NOT_FOUND" });
+    const store = await openTestLedger(ledgerPath);
+    await store.append(openRun("first").request);
+    expect(await countOpened(metrics)).toBe(1);
+    await metrics.close();
+    await store.close();
+  });
 });
 
 describe("the code of the metrics", () => {

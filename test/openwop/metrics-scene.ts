@@ -1,5 +1,4 @@
 /** Owns: metrics over a recorded ledger, which count it from its first event on unless they are told otherwise. */
-import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import { createMetrics, type Metrics } from "../../src/plugins/metrics/create-metrics.ts";
 import { quietLogger } from "../support/ledger-fixtures.ts";
@@ -15,18 +14,19 @@ export interface MetricsScene extends AsyncDisposable {
 }
 
 interface SceneOptions {
-  readonly sinceMs?: number;
+  /** The position behind which it counts. Absent: it counts from the first event on. */
+  readonly after?: number | "newest";
   readonly clock?: Clock;
 }
 
 export async function openMetrics(path: string, options: SceneOptions = {}): Promise<MetricsScene> {
-  const { sinceMs = 0, clock = createManualClock() } = options;
+  const { after = 0, clock = createManualClock() } = options;
   const store = await openTestLedger(path, { mode: "read" });
   const metrics = createMetrics({
     reader: () => Promise.resolve(store),
     clock,
     logger: quietLogger,
-    sinceMs: sinceMs as EpochMs,
+    findStart: () => (after === "newest" ? undefined : after),
   });
   const read = async (): Promise<Map<string, Family>> => {
     for (;;) {

@@ -3,7 +3,11 @@ import { describe, expect, it } from "vitest";
 import { createA2aFace } from "../../src/plugins/a2a/a2a-routes.ts";
 import { MCP_BOUNDS } from "../../src/plugins/mcp/mcp-bounds.ts";
 import { createMcpFace } from "../../src/plugins/mcp/mcp-routes.ts";
-import { createOpenWopApp, type OpenWopApp } from "../../src/plugins/openwop/app.ts";
+import {
+  createOpenWopApp,
+  type OpenWopApp,
+  type OpenWopDependencies,
+} from "../../src/plugins/openwop/app.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import {
@@ -15,6 +19,7 @@ import {
   type FakeHost,
   type LoggedLine,
 } from "./http-fake-host.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
 
 interface Faces {
   readonly app: OpenWopApp;
@@ -23,7 +28,10 @@ interface Faces {
   readonly logged: LoggedLine[];
 }
 
-function openFaces(): Faces {
+function openFaces(
+  names: readonly ("mcp" | "a2a")[] = ["mcp", "a2a"],
+  options: Pick<OpenWopDependencies, "quotas"> = {},
+): Faces {
   const host = createFakeHost();
   const clock = createFakeClock();
   const { logger, logged } = createRecordingLogger();
@@ -36,15 +44,18 @@ function openFaces(): Faces {
     version: "0.0.0",
     runs: createMemoryWorkflowLedger().open(),
   };
-  const mcp = createMcpFace({ ...access, toolScopes: {}, mayAnswer: true, allowedOrigins: [] });
-  const a2a = createA2aFace({ ...access, baseUrl: () => "http://host.test" });
+  const faces = {
+    mcp: createMcpFace({ ...access, toolScopes: {}, mayAnswer: true, allowedOrigins: [] }),
+    a2a: createA2aFace({ ...access, baseUrl: () => "http://host.test" }),
+  };
   const app = createOpenWopApp({
     host,
     clock,
     logger,
     advertised: ADVERTISED,
     tokens: TOKENS,
-    faces: [mcp, a2a],
+    faces: names.map((name) => faces[name]),
+    ...options,
   });
   return { app, host, clock, logged };
 }
@@ -86,6 +97,19 @@ const callA2a = async ({ app }: Faces, method: string, params: object): Promise<
   );
 
 const MESSAGE = { message: { messageId: "m-1", role: "ROLE_USER", parts: [{ text: "go" }] } };
+
+describe("the discovery document", () => {
+  it.each([
+    ["no server of another protocol", [], ["rest"]],
+    ["that of MCP", ["mcp"], ["rest", "mcp"]],
+    ["those of MCP and A2A", ["mcp", "a2a"], ["rest", "mcp", "a2a"]],
+  ] as const)("names the transports of %s", async (_case, names, supportedTransports) => {
+    const { app } = openFaces(names);
+    const document: unknown = await (await app.request("/.well-known/openwop")).json();
+    expect(document).toMatchObject({ supportedTransports });
+    expect(findSchemaProblems("capabilities", document)).toEqual([]);
+  });
+});
 
 describe("the MCP server", () => {
   it("answers after 50 s that the run goes on, and watches it no more", async () => {
@@ -151,6 +175,28 @@ describe("the MCP server", () => {
     expect((await callMcp(faces, first, "ping")).status).toBe(404);
   });
 
+  it("ends no session of a caller in the middle of a call, and refuses a new one where all are", async () => {
+    const faces = openFaces();
+    const sessions: string[] = [];
+    for (let begun = 0; begun < MCP_BOUNDS.sessionsOfCallerMax; begun += 1)
+      sessions.push(await beginSession(faces));
+    const call = (session: string): Promise<Response> =>
+      callMcp(faces, session, "tools/call", { name: "conformance-noop", arguments: {} });
+    const answers = await Promise.all(sessions.slice(0, -1).map(call));
+    const idle = sessions.at(-1) ?? "";
+    sessions.splice(-1, 1, await beginSession(faces));
+    expect((await callMcp(faces, idle, "ping")).status).toBe(404);
+    answers.push(await call(sessions.at(-1) ?? ""));
+    const refused = await faces.app.request("/v1/mcp", createPost(INITIALIZE, ACCEPT));
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+    expect(await refused.json()).toMatchObject({ error: "rate_limited" });
+    await waitUntilSettled();
+    await faces.clock.advance(50_000);
+    for (const answer of answers)
+      expect(await readLast(answer)).toMatchObject({ result: { structuredContent: { status: "running" } } });
+    expect(await beginSession(faces)).not.toBe("");
+  });
+
   it("keeps no session that did not begin", async () => {
     const faces = openFaces();
     const session = await beginSession(faces);
@@ -162,6 +208,48 @@ describe("the MCP server", () => {
       expect([refused.status, refused.headers.get("mcp-session-id")]).toEqual([406, null]);
     }
     expect((await callMcp(faces, session, "ping")).status).toBe(200);
+  });
+});
+
+describe("the quota of streams", () => {
+  it("refuses a call over MCP before its run is begun, and no cancellation of one", async () => {
+    const faces = openFaces(["mcp"], { quotas: { streams: 2 } });
+    const session = await beginSession(faces);
+    const send = (message: object): Promise<Response> => {
+      const headers = { ...ACCEPT, "mcp-session-id": session };
+      return Promise.resolve(
+        faces.app.request("/v1/mcp", createPost({ jsonrpc: "2.0", ...message }, headers)),
+      );
+    };
+    const call = (id: number): Promise<Response> =>
+      send({ id, method: "tools/call", params: { name: "conformance-noop", arguments: {} } });
+    const [first, , third] = [await call(1), await call(2), await call(3)];
+    expect([first.status, third.status]).toEqual([200, 429]);
+    expect(await third.json()).toMatchObject({ details: { quota: "streams", limit: 2 } });
+    await waitUntilSettled();
+    expect(faces.host.created).toHaveLength(2);
+    expect((await send({ method: "notifications/cancelled", params: { requestId: 1 } })).status).toBe(202);
+    expect(await first.text()).toBe("");
+    expect((await call(3)).status).toBe(200);
+  });
+
+  it("refuses a streamed message over A2A before its run is begun, and counts no other message", async () => {
+    const faces = openFaces(["a2a"], { quotas: { streams: 1 } });
+    const send = (method: string, messageId: string): Promise<Response> => {
+      const configuration = { returnImmediately: true };
+      return callA2a(faces, method, { message: { ...MESSAGE.message, messageId }, configuration });
+    };
+    const streaming = await send("SendStreamingMessage", "m-1");
+    expect((await send("SendStreamingMessage", "m-2")).status).toBe(429);
+    await waitUntilSettled();
+    expect(faces.host.created).toHaveLength(1);
+    const answering = send("SendMessage", "m-3");
+    await faces.clock.advance(0);
+    expect((await answering).status).toBe(200);
+    await streaming.body?.cancel();
+    const again = await send("SendStreamingMessage", "m-2");
+    expect(again.status).toBe(200);
+    await again.body?.cancel();
   });
 });
 

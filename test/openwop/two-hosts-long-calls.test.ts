@@ -67,7 +67,7 @@ describe("a task that takes longer than one exchange may", () => {
   it("is answered when it has ended", async () => {
     const clock = systemClock;
     const bounds = { clock, allowPrivate: true, timeoutMs: EXCHANGE_MS, bytesMax: 1_000_000 };
-    const signed = withTokens(createSafeFetch(bounds), { [b.baseUrl]: B_TOKEN }, () => undefined);
+    const signed = withTokens(createSafeFetch(bounds), { [b.baseUrl]: B_TOKEN });
     const methods: string[] = [];
     const fetch: SafeFetch = (input, init) => {
       if (typeof init?.body === "string")

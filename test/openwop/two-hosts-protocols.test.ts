@@ -87,6 +87,14 @@ describe.each([
     expect((await onA().until(nowhere.runId, "failed")).error).toMatchObject({ code: "not_configured" });
   });
 
+  it("is sent the token of the other host where the operator wrote its origin in another way", async () => {
+    const written = b.baseUrl.replace("127.0.0.1", "127.1");
+    const other = await openWorld(ON_A, { privateOrigins: [written], peerTokens: { [written]: B_TOKEN } });
+    const { snapshot } = await other.client.run(workflowId, { inputs: { peerUrl: b.baseUrl } });
+    expect(snapshot.status).toBe("completed");
+    await other.close();
+  });
+
   const startFailing = async (peerUrl: string | undefined) => ({
     runId: await onA().start(workflowId, { inputs: peerUrl === undefined ? {} : { peerUrl } }),
   });

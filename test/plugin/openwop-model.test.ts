@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createHostChat } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
@@ -61,6 +62,15 @@ describe("a node of a workflow that asks the host's model", () => {
         purpose: "coordination.openwop",
       },
     ]);
+  });
+
+  it.each([
+    [BOUNDS.replyCharsMax, "stop"],
+    [BOUNDS.replyCharsMax + 1, "length"],
+  ])("is told that an answer was cut where it is too long: %d characters", async (chars, finishReason) => {
+    const { model } = createChat(() => ({ ...WHOLE, text: "x".repeat(chars) }));
+    const answer = await model.complete(ASK);
+    expect(answer).toMatchObject({ text: "x".repeat(BOUNDS.replyCharsMax), finishReason });
   });
 
   it.each([

@@ -172,7 +172,9 @@ export function storyOf(ledger: MemoryWorkflowLedger): string[] {
     .map((runId) => {
       const messages = listEvents(ledger, runId)
         .filter(({ type }) => type !== "run.resuming")
-        .map(({ type, nodeId = "", payload }) => `${type} ${nodeId} ${JSON.stringify(removeTimes(payload))}`);
+        .map(
+          ({ type, nodeId = "", payload }) => `${type} ${nodeId} ${JSON.stringify(removeChanging(payload))}`,
+        );
       let text = [names.get(runId) ?? "", ...messages].join("\n");
       for (const [id, name] of names) text = text.replaceAll(id, `<${name}>`);
       return text;
@@ -185,8 +187,9 @@ function workflowOf(ledger: MemoryWorkflowLedger, runId: string): string {
   return first?.type === "run.started" ? first.payload.workflowId : "";
 }
 
-function removeTimes(payload: object): object {
-  const { durationMs: _, ...rest } = payload as Record<string, unknown>;
+/** Removes times, and the trace, whose ids follow from the id of the run. */
+function removeChanging(payload: object): object {
+  const { durationMs: _, traceparent: _trace, ...rest } = payload as Record<string, unknown>;
   return "outputs" in rest && JSON.stringify(rest["outputs"]).includes("createdAt")
     ? { ...rest, outputs: {} }
     : rest;

@@ -11,7 +11,7 @@ import type {
   OutboundFailure,
   ToolCaller,
 } from "../../agents/coordination/ports/outbound.ts";
-import { dropTrailingSlashes } from "../../agents/coordination/std/foreign-text.ts";
+import { dropTrailingSlashes, resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
 import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
@@ -151,7 +151,16 @@ async function cancelTask(client: Client, { id }: Task, options: RequestOptions)
 
 async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {
   const { sdk, call, bounds } = calling;
+  const root = call.peerUrl === undefined ? new URL(call.url).origin : resolvePeerAddress(call.peerUrl, "");
   const fetchImpl: SafeFetch = async (input, init = {}) => {
+    // A card may name any address, also that of another peer, whose token would go along.
+    const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
+    const address = `${origin}${pathname}`;
+    if (root === undefined || !(address === root || address.startsWith(`${root}/`)))
+      throw new OutboundError(
+        "address_not_allowed",
+        "The agent's card names an address that is not the agent's.",
+      );
     const response = await fetch(input, { ...init, signal: init.signal ?? bounds.signal });
     calling.status = response.status;
     return response;

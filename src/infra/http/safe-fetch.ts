@@ -48,6 +48,8 @@ interface Exchange {
   readonly sent: Sent;
   readonly ending: CallBounds;
   readonly onBroken: (error: OutboundError) => void;
+  /** Set once the connection stands: what fails before was delivered to nobody. */
+  isConnected: boolean;
 }
 
 const NO_BODY: readonly number[] = [204, 205, 304];
@@ -66,11 +68,12 @@ export function createSafeFetch(dependencies: SafeFetchDependencies): SafeFetch 
     const sent = await sentOf(input, init);
     const caller = callerSignal ?? (input instanceof Request ? input.signal : undefined);
     const ending = callBounds(dependencies.clock, dependencies.timeoutMs, caller);
+    const exchange: Exchange = { dependencies, sent, ending, onBroken, isConnected: false };
     try {
-      return await exchange({ dependencies, sent, ending, onBroken });
+      return await send(exchange);
     } catch (error) {
       ending.release();
-      throw ending.error() ?? (error instanceof OutboundError ? error : createUnreachableError(error));
+      throw describeFailure(ending.error() ?? error, exchange);
     }
   };
 }
@@ -93,10 +96,12 @@ function requestOf(input: string | URL | Request, init: RequestInit): Request | 
   }
 }
 
-async function exchange({ dependencies, sent, ending, onBroken }: Exchange): Promise<Response> {
+async function send(exchange: Exchange): Promise<Response> {
+  const { dependencies, sent, ending, onBroken } = exchange;
   ending.signal.throwIfAborted();
   const addresses = await raceWithAbort(resolveAllowedAddresses(dependencies, sent.url), ending.signal);
   const request = openPinned({ ...sent, addresses, bodyBytes: sent.body.length });
+  noteConnection(request, exchange);
   const stop = (): void => void request.destroy();
   ending.signal.addEventListener("abort", stop, { once: true });
   // Comes last, whatever happened, and after the whole body.
@@ -107,6 +112,16 @@ async function exchange({ dependencies, sent, ending, onBroken }: Exchange): Pro
   if (ending.signal.aborted) stop();
   const response = await awaitAnswer(request, sent.body);
   return toResponse(response, { bytesMax: dependencies.bytesMax, endedBy: () => ending.error(), onBroken });
+}
+
+/** Notes that the connection stands, with TLS once the certificate is accepted: the request is not sent before. */
+function noteConnection(request: ClientRequest, exchange: Exchange): void {
+  const connected = exchange.sent.url.protocol === "https:" ? "secureConnect" : "connect";
+  request.once("socket", (socket) => {
+    socket.once(connected, () => {
+      exchange.isConnected = true;
+    });
+  });
 }
 
 /** @throws OutboundError `address_not_allowed`, and what resolving throws */
@@ -129,9 +144,9 @@ async function resolveAllowedAddresses(
 function awaitAnswer(request: ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     // Stays: a peer may go on after its answer.
-    request.on("error", (error) => reject(createUnreachableError(error)));
+    request.on("error", reject);
     request.once("response", resolve);
-    request.once("close", () => reject(createUnreachableError(undefined)));
+    request.once("close", () => reject(new Error("The connection was closed.")));
     request.end(body);
   });
 }
@@ -163,29 +178,11 @@ function headersOf({ headersDistinct }: IncomingMessage): Headers {
   return headers;
 }
 
-/** Nobody listens at the address; the name has none; the certificate is refused, which is before the request is sent. */
-const UNDELIVERED: readonly string[] = [
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "CERT_HAS_EXPIRED",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-];
-
-/** True where connecting failed. A network may also be lost, with the same code, after a request was sent. */
-function isConnectError(error: unknown): boolean {
-  // Node throws several errors together only where it tried several addresses.
-  return (
-    error instanceof AggregateError ||
-    (error instanceof Error && "syscall" in error && error.syscall === "connect")
-  );
+function describeFailure(error: unknown, { isConnected }: Exchange): OutboundError {
+  const { code, message } = error instanceof OutboundError ? error : createUnreachableError(error);
+  return new OutboundError(code, message, { isUndelivered: !isConnected });
 }
 
 function createUnreachableError(error: unknown): OutboundError {
-  const code = errorCodeOf(error);
-  const isUndelivered = UNDELIVERED.includes(code) || isConnectError(error);
-  return new OutboundError("unreachable", `The other side could not be reached: ${code}.`, { isUndelivered });
+  return new OutboundError("unreachable", `The other side could not be reached: ${errorCodeOf(error)}.`);
 }

@@ -1,17 +1,13 @@
 /** Owns: which token goes where: to the origin that it was given for, and to no other. */
+import { OutboundError } from "./outbound-error.ts";
 import type { SafeFetch } from "./safe-fetch.ts";
 
-/** Bearer tokens by origin, such as `https://peer.example`; `${VARIABLE}` stands for a variable of the environment. */
+/** Bearer tokens by origin, such as `https://peer.example`. */
 export type Tokens = Readonly<Record<string, string>>;
 
 export type ReadVariable = (name: string) => string | undefined;
 
 const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
-
-export function findToken(origin: string, tokens: Tokens, readVariable: ReadVariable): string | undefined {
-  const tokenText = Object.hasOwn(tokens, origin) ? tokens[origin] : undefined;
-  return tokenText === undefined ? undefined : resolveVariable(tokenText, readVariable);
-}
 
 /** The value of a variable that is named, or the text itself. */
 export function resolveVariable(text: string, readVariable: ReadVariable): string | undefined {
@@ -28,14 +24,57 @@ export function resolveSecret(text: string, readVariable: ReadVariable): string 
   return secret === undefined || UNRESOLVED.test(secret) ? undefined : secret;
 }
 
-/** Adds the token of the origin that is called, whatever origin the caller thinks it calls. */
-export function withTokens(fetch: SafeFetch, tokens: Tokens, readVariable: ReadVariable): SafeFetch {
-  return (input, init) => {
+/** The tokens of the origins that may be called with one, and why others may not be called: none is called without its token. */
+export interface ResolvedTokens {
+  readonly tokens: Tokens;
+  /** By origin: the end of a sentence about its token. */
+  readonly problems: Readonly<Record<string, string>>;
+}
+
+const SETTINGS = "(openwop.peerTokens, --peer-token)";
+const UNUSABLE = `names a variable that is not set, or is not a word of visible ASCII characters ${SETTINGS}.`;
+const TWICE = `is given twice ${SETTINGS}.`;
+const HEADER_WORD = /^[\x21-\x7e]+$/;
+
+/** Returns the tokens that operators wrote, by the origins that requests name. */
+export function resolveTokens(written: Tokens, readVariable: ReadVariable): ResolvedTokens {
+  const tokens = new Map<string, string>();
+  const problems = new Map<string, string>();
+  for (const [address, text] of Object.entries(written)) {
+    const { origin } = new URL(address);
+    const token = resolveSecret(text, readVariable) ?? "";
+    if (!HEADER_WORD.test(token)) problems.set(origin, UNUSABLE);
+    else if (tokens.has(origin)) problems.set(origin, TWICE);
+    tokens.set(origin, token);
+  }
+  for (const origin of problems.keys()) tokens.delete(origin);
+  return { tokens: Object.fromEntries(tokens), problems: Object.fromEntries(problems) };
+}
+
+/**
+ * Adds the token of the origin that is called, whatever origin the caller thinks it calls. The returned function throws an
+ * OutboundError `not_configured` for an origin whose token cannot be used.
+ */
+export function withTokens(
+  fetch: SafeFetch,
+  tokens: Tokens,
+  problems: ResolvedTokens["problems"] = {},
+): SafeFetch {
+  return async (input, init) => {
     const origin = URL.parse(input instanceof Request ? input.url : String(input))?.origin;
-    const token = origin === undefined ? undefined : findToken(origin, tokens, readVariable);
+    const problem = findOf(origin, problems);
+    if (problem !== undefined)
+      throw new OutboundError("not_configured", `The token for the other side ${problem}`, {
+        isUndelivered: true,
+      });
+    const token = findOf(origin, tokens);
     if (token === undefined) return fetch(input, init);
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
     headers.set("authorization", `Bearer ${token}`);
     return fetch(input, { ...init, headers });
   };
+}
+
+function findOf(origin: string | undefined, texts: Readonly<Record<string, string>>): string | undefined {
+  return origin !== undefined && Object.hasOwn(texts, origin) ? texts[origin] : undefined;
 }

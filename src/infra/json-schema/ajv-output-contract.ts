@@ -53,7 +53,7 @@ function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProble
   } catch (error) {
     if (!(error instanceof WorkExceeded) && !(error instanceof RangeError)) throw error;
     const message = "holding this against the schema takes too long; make the output or the schema simpler";
-    return [{ path: "(root)", message }];
+    return [{ path: "(root)", message, isUnchecked: true }];
   } finally {
     compiled.forget();
   }
@@ -63,7 +63,7 @@ function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProble
 function createUnusableProblem(error: unknown): OutputProblem {
   const isTooDeep = error instanceof RangeError;
   const why = isTooDeep ? "it is nested too deeply" : "the validator does not take it";
-  return { path: "(root)", message: `the schema is not usable: ${why}` };
+  return { path: "(root)", message: `the schema is not usable: ${why}`, isUnchecked: true };
 }
 
 /** The one used last is the last to go. */

@@ -31,6 +31,8 @@ type Sdk = Awaited<ReturnType<typeof loadSdk>>;
 
 /** The client's own timer is of real time; it only must not come first. */
 const NEVER_MS = 2_147_483_647;
+/** How long an answer that came is given to be read, once its stream has ended. */
+const READ_MS = 1_000;
 /** How long a session is given to be ended. */
 const CLOSE_MS = 2_000;
 /** From this revision on, requests name their revision in a header. */
@@ -96,15 +98,22 @@ async function withClient<T>(
   const trace = traceHeaders(call);
   const client = new sdk.Client({ name: "openclaw-coordination", version: "1" });
   const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }) };
+  const closing = new AbortController();
+  const answered = new Set<string>();
   const transport = new sdk.StreamableHTTPClientTransport(url, {
-    fetch: createMcpFetch(dependencies.fetch, bounds),
+    fetch: createMcpFetch({ ...dependencies, bounds, answered, closed: closing.signal }),
     requestInit: { headers },
   });
+  // The client keeps what listens before it connects.
+  transport.onmessage = (message) => {
+    if (!("method" in message)) answered.add(String(message.id));
+  };
   const options = { signal, timeout: NEVER_MS };
   try {
     await client.connect(transport, options);
     return await work({ client, trace, options });
   } finally {
+    closing.abort();
     if (transport.sessionId !== undefined && !signal.aborted) {
       const ended = transport.terminateSession().catch(() => undefined);
       await Promise.race([ended, waitFor(dependencies.clock, CLOSE_MS, signal)]);
@@ -141,19 +150,59 @@ async function listTools({ client, trace, options }: Session): Promise<McpTools>
   return { kind: "listed", tools: tools.slice(0, TOOLS_MAX) };
 }
 
+interface McpExchanges {
+  readonly fetch: SafeFetch;
+  readonly clock: Clock;
+  readonly bounds: CallBounds;
+  /** The ids of requests whose answers came. */
+  readonly answered: ReadonlySet<string>;
+  /** Aborted at the end of the session. */
+  readonly closed: AbortSignal;
+}
+
 /**
  * Creates a fetch that only sends messages: the server may speak in its answers alone, and no broken answer is
  * resumed.
  */
-function createMcpFetch(fetch: SafeFetch, bounds: CallBounds): SafeFetch {
-  return (input, init = {}) => {
-    if (init.method === "GET") return Promise.resolve(new Response(null, { status: 405 }));
+function createMcpFetch(exchanges: McpExchanges): SafeFetch {
+  const { fetch, bounds } = exchanges;
+  return async (input, init = {}) => {
+    if (init.method === "GET") return new Response(null, { status: 405 });
     const headers = new Headers(init.headers);
     if ((headers.get(VERSION_HEADER) ?? HEADER_SINCE) < HEADER_SINCE) headers.delete(VERSION_HEADER);
     const signal = init.signal ? AbortSignal.any([init.signal, bounds.signal]) : bounds.signal;
-    const isMessage = init.method === "POST";
-    return fetch(input, { ...init, headers, signal, ...(isMessage && { onBroken: bounds.fail }) });
+    if (init.method !== "POST") return fetch(input, { ...init, headers, signal });
+    const response = await fetch(input, { ...init, headers, signal, onBroken: bounds.fail });
+    const requestId = readRequestId(init.body);
+    return requestId === undefined ? response : failWithoutAnswer(exchanges, requestId, response);
   };
+}
+
+/** Returns the id of a request; `undefined` for a notification or an answer. */
+function readRequestId(body: unknown): string | undefined {
+  const message: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
+  return isRecord(message) && "method" in message && "id" in message ? String(message["id"]) : undefined;
+}
+
+/** Lets the call fail where the exchange ends and its answer was not in it: the client would wait on. */
+function failWithoutAnswer(
+  { clock, bounds, answered, closed }: McpExchanges,
+  requestId: string,
+  response: Response,
+): Response {
+  const checkAnswer = async (): Promise<void> => {
+    await waitFor(clock, READ_MS, closed);
+    if (!closed.aborted && !answered.has(requestId))
+      bounds.fail(new OutboundError("unreachable", "The answer ended without the result."));
+  };
+  // The client reads no answer to what is only accepted.
+  if (response.status === 202) void checkAnswer();
+  if (!response.ok || !response.body) return response;
+  const body = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({ flush: () => void checkAnswer() }),
+  );
+  const { status, headers } = response;
+  return new Response(body, { status, headers });
 }
 
 type ToolResult = Awaited<ReturnType<InstanceType<Sdk["Client"]>["callTool"]>>;

@@ -1,6 +1,10 @@
-/** Owns: sending spans to a collector by OTLP over HTTP, with the official exporter. Does not own: when, and what becomes of the rest. */
+/** Owns: sending spans to a collector by OTLP over HTTP, in the official encoding. Does not own: when, and what becomes of the rest. */
 import { SpanKind, SpanStatusCode, TraceFlags, type HrTime, type SpanContext } from "@opentelemetry/api";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import {
+  convertLegacyHttpOptions,
+  type OTLPExporterNodeConfigBase,
+} from "@opentelemetry/otlp-exporter-base/node-http";
+import { ProtobufTraceSerializer, type IExportTraceServiceResponse } from "@opentelemetry/otlp-transformer";
 import {
   detectResources,
   resourceAttributesEnvDetector,
@@ -9,35 +13,49 @@ import {
   type Resource,
 } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { dropTrailingSlashes } from "../../agents/coordination/std/foreign-text.ts";
+import { replaceHidden } from "../../agents/coordination/std/hidden-characters.ts";
 import type { Span, SpanPlace } from "../../agents/coordination/telemetry/span.ts";
+import { postRequest, type CollectorAddress, type CollectorAnswer } from "./post-request.ts";
 
 export interface OtlpOptions {
   /** The collector's address, as `OTEL_EXPORTER_OTLP_ENDPOINT` has it. Absent: what the environment says, or port 4318 here. */
   readonly endpoint?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly version: string;
-  /** How long a request may take, the exporter's further tries included. Absent: 30 s. */
+  /** How long a request may take. Absent: 30 s. */
   readonly sendMs?: number;
 }
 
 /** The fate of a request: what is `refused` will be refused again. */
 export type Sent =
-  { readonly kind: "sent" } | { readonly kind: "refused" | "unavailable"; readonly why: string };
+  | {
+      readonly kind: "sent";
+      /** Spans of the request that the collector left out, and why. */
+      readonly leftOut?: { readonly count: number; readonly why: string };
+    }
+  | { readonly kind: "refused"; readonly why: string }
+  | {
+      readonly kind: "unavailable";
+      readonly why: string;
+      /** How long the collector asks to wait. */
+      readonly retryAfterMs?: number;
+    };
 
 export interface SpanSender {
+  /** Sends a request, which ends within `sendMs`. */
   send(spans: readonly Span[]): Promise<Sent>;
-  /** Ends it. A request that is still under way is not waited for: it ends by itself within `sendMs`. */
-  close(): void;
 }
 
-/** The exporter tries again within this time, as `retry-after` says. */
 const SEND_MS = 30_000;
+const WHY_CHARS_MAX = 300;
 const SERVICE_NAME = "openclaw-coordination";
 const TRACES_PATH = "v1/traces";
 
 export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS }: OtlpOptions): SpanSender {
-  const exporter = new OTLPTraceExporter({
+  const scope = { name: SERVICE_NAME, version };
+  const address = readAddress(scope, {
     ...(endpoint !== undefined && { url: formatTracesUrl(endpoint) }),
     ...(headers && { headers: { ...headers } }),
     timeoutMillis: sendMs,
@@ -45,17 +63,36 @@ export function createOtlpSender({ endpoint, headers, version, sendMs = SEND_MS 
   const resource = resourceFromAttributes({ "service.name": SERVICE_NAME, "service.version": version }).merge(
     detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }),
   );
-  const scope = { name: SERVICE_NAME, version };
   return {
-    send: (spans) =>
-      new Promise((resolve) => {
-        const readable = spans.map((span) => toReadableSpan(span, resource, scope));
-        exporter.export(readable, ({ error }) => {
-          resolve(error === undefined ? { kind: "sent" } : describeFailure(error));
-        });
-      }),
-    close: () => void exporter.shutdown(),
+    send: async (spans) => {
+      const readable = spans.map((span) => toReadableSpan(span, resource, scope));
+      const message = ProtobufTraceSerializer.serializeRequest(readable) ?? new Uint8Array();
+      try {
+        return judgeAnswer(await postRequest(address, message));
+      } catch (error) {
+        return { kind: "unavailable", why: describeNoAnswer(error, sendMs) };
+      }
+    },
   };
+}
+
+/** Says why no answer came. Where a name has several addresses, the error of a connection has a code and no message. */
+function describeNoAnswer(error: unknown, sendMs: number): string {
+  if (error instanceof Error && error.name === "AbortError") return `no answer within ${sendMs / 1_000} s`;
+  return describeError(error) || ((error as NodeJS.ErrnoException).code ?? "the connection failed");
+}
+
+/** Reads the standard variables, which count where the settings say nothing. */
+function readAddress(
+  { name, version }: Readonly<Record<"name" | "version", string>>,
+  settings: OTLPExporterNodeConfigBase,
+): CollectorAddress {
+  const required = { "content-type": "application/x-protobuf", "user-agent": `${name}/${version}` };
+  // oxlint-disable-next-line typescript/no-deprecated -- nothing else of this release reads the variables
+  const address = convertLegacyHttpOptions(settings, "TRACES", TRACES_PATH, required);
+  let agent: ReturnType<CollectorAddress["agentFactory"]> | undefined;
+  // One agent for all requests keeps its connection.
+  return { ...address, agentFactory: (protocol) => (agent ??= address.agentFactory(protocol)) };
 }
 
 /** The address of a collector is a base; some give that of the traces itself. */
@@ -65,13 +102,28 @@ function formatTracesUrl(endpoint: string): string {
 }
 
 /** The collector understood the request, and does not want it. */
-const REFUSALS: ReadonlySet<unknown> = new Set([400, 413, 422]);
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422]);
 
-function describeFailure(error: Error | undefined): Sent {
-  const code = error && "code" in error ? error.code : undefined;
-  const status = typeof code === "number" ? ` (status ${code})` : "";
-  const why = `${error?.message ?? "no answer"}${status}`;
-  return { kind: REFUSALS.has(code) ? "refused" : "unavailable", why };
+function judgeAnswer({ status, described, retryAfterMs, body }: CollectorAnswer): Sent {
+  if (status >= 200 && status < 300) return { kind: "sent", ...readLeftOut(body) };
+  if (REFUSALS.has(status)) return { kind: "refused", why: described };
+  return { kind: "unavailable", why: described, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
+
+/** Reads which spans of a request that it took the collector left out ("partial success"). */
+function readLeftOut(body: Uint8Array): Pick<Extract<Sent, { readonly kind: "sent" }>, "leftOut"> {
+  const { rejectedSpans: count = 0, errorMessage = "" } = decodeAnswer(body)?.partialSuccess ?? {};
+  if (count === 0) return {};
+  return { leftOut: { count, why: replaceHidden(errorMessage.slice(0, WHY_CHARS_MAX), () => " ") } };
+}
+
+/** Returns nothing for what is no answer of OTLP. */
+function decodeAnswer(body: Uint8Array): IExportTraceServiceResponse | undefined {
+  try {
+    return ProtobufTraceSerializer.deserializeResponse(body);
+  } catch {
+    return undefined;
+  }
 }
 
 function toReadableSpan(

@@ -78,7 +78,11 @@ async function createRun(
     body: { workflowId, inputs, ...(configurable && { configurable }) },
     signal,
   } as const;
-  const trying: Trying = { tries: 0, mayBeStored: false, startedAtMs: dependencies.clock.now() };
+  const trying: Trying = {
+    tries: 0,
+    mayBeStored: request.mayBeStored === true,
+    startedAtMs: dependencies.clock.now(),
+  };
   for (;;) {
     const answer = await callPeer(dependencies, peerUrl, call, createdSchema);
     trying.tries += 1;
@@ -109,12 +113,12 @@ function canTryAgain(
   return mayBeStored && runSignal?.aborted !== true && clock.now() - startedAtMs < TRYING_MS_MAX;
 }
 
-/** A proxy answers for a peer from which it has no answer. */
-const OF_PROXY: readonly (number | undefined)[] = [502, 504];
+/** The peer failed, or its ledger was away, perhaps after it had stored the run; or a proxy has no answer from it. */
+const MAYBE_DONE: readonly (number | undefined)[] = [500, 502, 503, 504];
 
-/** True where the peer may have got the call and its answer is missing, and where it says that the same call is under way. */
+/** True where the peer may have stored the run and its id is missing, and where it says that the same call is under way. */
 function isOutcomeLost({ code, isUndelivered, errorCode, status }: PeerFailure): boolean {
-  if (errorCode === IN_FLIGHT || OF_PROXY.includes(status)) return true;
+  if (errorCode === IN_FLIGHT || MAYBE_DONE.includes(status)) return true;
   return (code === "unreachable" || code === "timed_out") && isUndelivered !== true;
 }
 

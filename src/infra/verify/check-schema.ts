@@ -16,5 +16,11 @@ export async function checkSchema(
   if (found.problems.length > 0)
     return createNoVerdict("failed", "the check's schema is not a usable JSON Schema");
   if (!outputs) return passOrFail(key, false);
-  return passOrFail(key, (await contract()).check(schema, outputs).length === 0);
+  const problems = (await contract()).check(schema, outputs);
+  return problems.some(({ isUnchecked }) => isUnchecked)
+    ? createNoVerdict(
+        "failed",
+        "the result cannot be held against the check's schema, or that takes too long",
+      )
+    : passOrFail(key, problems.length === 0);
 }

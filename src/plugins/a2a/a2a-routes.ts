@@ -11,6 +11,7 @@ import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import type { HttpRefusal } from "../openwop/http/error-map.ts";
 import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
 import {
   createJsonAnswer,
@@ -40,11 +41,15 @@ type RpcMessage = z.output<typeof messageSchema>;
 type RpcAnswer = Awaited<ReturnType<JsonRpcTransportHandler["handle"]>>;
 type RpcStream = Extract<RpcAnswer, AsyncGenerator>;
 
+/** Methods that begin a task and stream it, in revisions 1.0 and 0.3. */
+const STREAMED_MESSAGES: ReadonlySet<string> = new Set(["SendStreamingMessage", "message/stream"]);
+
 export function createA2aFace(dependencies: A2aParts): ProtocolFace {
   const streams = new Set<AbortController>();
   const readWrittenCard = createCardSource(dependencies);
   const readCard = async (): Promise<CardJson> => (await readWrittenCard()).card;
   return {
+    transport: "a2a",
     routes: [
       route({
         method: "GET",
@@ -74,8 +79,10 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
         // A message may be a person's answer.
         isPersonal: true,
         isLong: true,
+        needsStreamPlace: (body) => STREAMED_MESSAGES.has((body as RpcMessage).method),
         status: 200,
         body: messageSchema,
+        formatRefusal,
         answer: anySchema,
         handle: (ask) => answerMessage({ ...dependencies, readCard, streams }, ask),
       }),
@@ -87,6 +94,23 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
   };
 }
 
+const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
+const REFUSED = -32_000;
+/** Statuses of what is no request of JSON-RPC. */
+const NO_REQUEST: ReadonlySet<number> = new Set([400, 413, 415]);
+
+/** Forms the refusal of what does not reach a method. Nobody knows the id of such a request. */
+function formatRefusal({ message, isUnparsed }: HttpRefusal, status: number): unknown {
+  return { jsonrpc: "2.0", id: null, error: { code: chooseCode(status, isUnparsed), message } };
+}
+
+function chooseCode(status: number, isUnparsed = false): number {
+  if (isUnparsed) return PARSE_ERROR;
+  if (NO_REQUEST.has(status)) return INVALID_REQUEST;
+  return status === 500 ? INTERNAL_ERROR : REFUSED;
+}
+
 interface FaceDependencies extends HandlerDependencies {
   readonly streams: Set<AbortController>;
 }
@@ -95,7 +119,8 @@ async function answerMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage
   const { streams, clock } = dependencies;
   const leaving = new AbortController();
   const handler = createTaskHandler(dependencies, createRequest(ask, leaving.signal));
-  const version = ask.header(A2A_VERSION_HEADER) ?? PROTOCOL_VERSIONS.legacy;
+  const stated = ask.header(A2A_VERSION_HEADER) ?? "";
+  const version = stated === "" ? PROTOCOL_VERSIONS.legacy : stated;
   const { id = null } = ask.body as { readonly id?: string | number | null };
   const createError = (error: unknown): unknown => ({
     jsonrpc: "2.0",

@@ -2,7 +2,7 @@
  * Owns: what the methods of the A2A protocol do with runs, in the name of one caller. The ledger is the store of tasks: a
  * task outlives the process, and is followed from any process that serves the ledger.
  *
- * N1 The same message sent again, by its id, is the same task, and begins nothing.
+ * N1 The same message of a principal sent again, by its id, is the same task, and begins nothing.
  * N2 A client that leaves, or does not wait, leaves its task going on.
  * N3 A fault of ours is logged under an id and told as that id only.
  */
@@ -29,7 +29,10 @@ import {
 import type { A2ARequestHandler } from "@a2a-js/sdk/server";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import { followRun } from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
+import {
+  followRun,
+  type FollowedUntil,
+} from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Caller,
   RunSnapshot,
@@ -39,6 +42,7 @@ import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { countCharsLeft } from "../../platform/write-json.ts";
 import { listTenantRuns, readListedRun, type TenantRuns } from "../openwop/runs/list-tenant-runs.ts";
+import { nameRepeatableRun } from "../openwop/runs/name-run.ts";
 import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
 import { A2A_BOUNDS, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
@@ -106,7 +110,7 @@ async function* streamMessage(
   params: SendMessageRequest,
 ): AsyncGenerator<StreamResponse> {
   const runId = await acceptMessage(dependencies, request, params);
-  yield* streamRun(dependencies, request, { runId, isPastWaiting: false });
+  yield* streamRun(dependencies, request, { runId, until: "waiting" });
 }
 
 async function* streamTask(
@@ -117,23 +121,22 @@ async function* streamTask(
   const { status } = await readRun(dependencies, request, id);
   if (hasRunEnded(status))
     throw new UnsupportedOperationError(`The task is ${status}: read it with GetTask.`);
-  yield* streamRun(dependencies, request, { runId: id, isPastWaiting: true });
+  yield* streamRun(dependencies, request, { runId: id, until: "ended" });
 }
 
 interface FollowedTask {
   readonly runId: string;
-  /** True where the task is followed on while it waits for people. */
-  readonly isPastWaiting: boolean;
+  readonly until: FollowedUntil;
 }
 
 /** The task as it is, then each change of its status or of what it asks, and its outputs before its end. */
 async function* streamRun(
   { host }: A2aParts,
   { caller, signal }: A2aRequest,
-  { runId, isPastWaiting }: FollowedTask,
+  { runId, until }: FollowedTask,
 ): AsyncGenerator<StreamResponse> {
   let shown: string | undefined;
-  for await (const found of followRun(host, runId, { caller, signal, isPastWaiting })) {
+  for await (const found of followRun(host, runId, { caller, signal, until })) {
     const snapshot = found.kind === "refused" ? throwRefusal(found) : found.value;
     const status = await describeStatus(host, caller, snapshot);
     const news = `${snapshot.status} ${status.message?.messageId ?? ""}`;
@@ -191,7 +194,12 @@ async function beginTask(dependencies: A2aParts, request: A2aRequest, message: M
     inputs,
     transport: "a2a",
     // N1.
-    runId: nameRun([caller.tenant, definition.id, messageId, contextId, inputs]),
+    runId: await nameRepeatableRun(
+      dependencies.host,
+      caller,
+      [definition.id, messageId, contextId, inputs],
+      nameRun,
+    ),
     // Runs of one context share their memory.
     ...(contextId !== "" && { scopeId: contextId, metadata: { [CONTEXT_FIELD]: contextId } }),
   });

@@ -45,8 +45,10 @@ export async function openWopChecks(
 ): Promise<Check[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1) || !phase1.openwop.enabled) return [];
-  const { bearerTokensOf, readAgents, readDefinitions } = await import("../compose-openwop.ts");
+  const { bearerTokensOf, readPeerTokens, readAgents, readDefinitions } =
+    await import("../compose-openwop.ts");
   const { openwop } = phase1;
+  const hasPeers = Object.keys(openwop.peerTokens).length > 0;
   const readVariable = (name: string): string | undefined => env[name];
   return [
     ...(phase1.enabled ? [] : [OFF]),
@@ -54,8 +56,9 @@ export async function openWopChecks(
       work: () => bearerTokensOf(openwop, readVariable),
       good: (tokens) =>
         `${formatCount(tokens.length, "token")} of ${formatCount(tenantsOf(phase1), "tenant")}`,
-      advice: "Set the variable for the gateway's process; this command sees its own environment only.",
+      advice: SET_VARIABLE,
     }),
+    ...(hasPeers ? [await checkPeers(() => readPeerTokens(openwop, readVariable))] : []),
     await tryCheck("openwop-workflows", "fail", {
       work: () => readDefinitions(openwop, stateDir),
       good: (definitions) =>
@@ -71,6 +74,16 @@ export async function openWopChecks(
   ];
 }
 
+function checkPeers(work: () => object): Promise<Check> {
+  return tryCheck("openwop-peer-tokens", "warn", {
+    work,
+    good: (tokens) => formatCount(Object.keys(tokens).length, "token"),
+    advice: `Until then the host does not call the peer. ${SET_VARIABLE}`,
+  });
+}
+
+const SET_VARIABLE =
+  "Set the variable for the gateway's process; this command sees its own environment only.";
 const MEND_FILES = "OpenWOP is not served before they are mended; the next request reads them again.";
 
 const OFF: Check = {

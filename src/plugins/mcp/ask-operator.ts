@@ -6,6 +6,7 @@ import {
 } from "../../agents/coordination/contracts/errors.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { waitFor } from "../../agents/coordination/std/wait-for.ts";
+import { fitQuestions } from "./fit-questions.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
   createFailure,
@@ -128,6 +129,7 @@ interface ToldQuestion {
   readonly forwardedAtMs?: number;
 }
 
+const ELSEWHERE = "look at the operator's page, or ask `openclaw coordination`";
 const FAILURES: ReadonlySet<string> = new Set(["failed", "timed_out", "cancelled"]);
 
 function describeCoordination(
@@ -141,10 +143,14 @@ function describeCoordination(
       ? "Give a person's decision to `answer` with the questionId"
       : "A person must answer elsewhere: by the operator's page or the command line";
     const count = formatCount(questions.length, "question");
-    return createResult(`${words} and waits for people: ${count}. ${next}.`, { ...answer, questions });
+    const fitted = fitQuestions(questions as readonly Fields[], answer, ELSEWHERE);
+    const sentences = [`${words} and waits for people: ${count}.`, fitted.omission, `${next}.`];
+    const data = { ...answer, questions: fitted.questions };
+    return createResult(sentences.filter((text) => text !== "").join(" "), data, { elsewhere: ELSEWHERE });
   }
   const next = status === "running" ? " Call `status` with it as runId to wait for its end." : "";
-  return createResult(`${words}.${next}`, answer, { isError: FAILURES.has(status) });
+  const isError = FAILURES.has(status);
+  return createResult(`${words}.${next}`, answer, { isError, elsewhere: ELSEWHERE });
 }
 
 /** Does the work; a failure of the world is a result, too. */

@@ -14,8 +14,8 @@ import {
 } from "../openwop/http/route.ts";
 import { anySchema } from "../openwop/http/schemas.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
-import { createMcpSessions, type McpSession } from "./mcp-sessions.ts";
-import { listCancelledRequests, listMessages } from "./requests-under-way.ts";
+import { createMcpSessions, type McpSession, type McpSessions } from "./mcp-sessions.ts";
+import { hasRequests, listCancelledRequests, listMessages } from "./requests-under-way.ts";
 
 const PATH = "/v1/mcp";
 const SESSION_HEADER = "mcp-session-id";
@@ -51,26 +51,22 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
       return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
     const limited = countFurtherMessages(ask, rates);
     if (limited) return limited;
-    const id = ask.header(SESSION_HEADER);
-    if (id === undefined && !isBeginning(method, ask.body))
-      return refuse(
-        "validation_error",
-        `The header ${SESSION_HEADER} is missing: begin with \`initialize\`.`,
-      );
-    const session = await (id === undefined ? sessions.begin(ask.caller) : sessions.find(ask.caller, id));
-    if (!session) return refuse("not_found", "There is no such session; begin one with `initialize`.");
+    const session = await findSession(sessions, ask, method);
+    if ("kind" in session) return session;
     const response = await passOn(session, ask, method);
     if (!(response instanceof Response)) return response;
-    if (id === undefined && response.status !== 200) await session.end();
+    if (ask.header(SESSION_HEADER) === undefined && response.status !== 200) await session.end();
     return await readResponse(response);
   };
   return {
+    transport: "mcp",
     routes: [
       route({
         ...shared,
         method: "POST",
         operationId: "sendMcpMessage",
         summary: "A message of the Model Context Protocol.",
+        needsStreamPlace: hasRequests,
         handle: (ask, serving) => handle(ask, "POST", serving),
       }),
       route({
@@ -83,6 +79,22 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
     ],
     close: () => sessions.close(),
   };
+}
+
+/** Finds the session that a request names, or begins the one that it asks for. */
+async function findSession(
+  sessions: McpSessions,
+  { caller, header, body }: Ask,
+  method: string,
+): Promise<McpSession | HttpRefusal> {
+  const id = header(SESSION_HEADER);
+  if (id !== undefined)
+    return (
+      sessions.find(caller, id) ??
+      refuse("not_found", "There is no such session; begin one with `initialize`.")
+    );
+  if (isBeginning(method, body)) return await sessions.begin(caller);
+  return refuse("validation_error", `The header ${SESSION_HEADER} is missing: begin with \`initialize\`.`);
 }
 
 /** Revision 2025-03-26 lets clients send messages together: each costs what a request does. The first one was counted. */

@@ -3,13 +3,15 @@
  *
  * M5 A session belongs to the caller that began it, with the scopes of its token. To everybody else its id is one that is
  *    not there.
- * M6 There is a bound on the sessions of one caller and on all: for a new one, the one that was idle longest ends.
+ * M6 There is a bound on the sessions of one caller and on all: for a new one, the one that was idle longest ends. A session
+ *    that has a request under way is not idle: where all have one, there is no new session.
  */
 import { randomUUID } from "node:crypto";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse, type HttpRefusal } from "../openwop/http/error-map.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
@@ -20,7 +22,7 @@ export interface McpSession {
   readonly id: string;
   readonly holder: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
-  readonly underWay: Pick<RequestsUnderWay, "begin">;
+  readonly underWay: Pick<RequestsUnderWay, "begin" | "hasAny">;
   /** Notes that a request is answered, or cancelled, and ends the stream of its answer with the last request of it. */
   readonly endRequest: (id: RequestId) => void;
   usedAtMs: EpochMs;
@@ -28,8 +30,8 @@ export interface McpSession {
 }
 
 export interface McpSessions {
-  /** Begins a session; the answer to the request that did names it. */
-  begin(caller: Caller): Promise<McpSession>;
+  /** Begins a session; the answer to the request that did names it. Refuses where there is no room for one. */
+  begin(caller: Caller): Promise<McpSession | HttpRefusal>;
   /** Finds a session of the caller's. */
   find(caller: Caller, id: string): McpSession | undefined;
   readonly size: number;
@@ -68,7 +70,8 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
   return {
     begin: async (caller) => {
       await endIdle(sessions, dependencies.clock.now());
-      await makeRoom(sessions, nameHolder(caller));
+      const refusal = await makeRoom(sessions, nameHolder(caller));
+      if (refusal) return refusal;
       const session = await open(caller);
       sessions.set(session.id, session);
       return session;
@@ -119,10 +122,21 @@ async function endIdle(sessions: ReadonlyMap<string, McpSession>, nowMs: EpochMs
 }
 
 /** M6. */
-async function makeRoom(sessions: ReadonlyMap<string, McpSession>, holder: string): Promise<void> {
-  const ofHolder = [...sessions.values()].filter((session) => session.holder === holder);
-  const [oldestOfHolder] = ofHolder;
-  const [oldest] = sessions.values();
-  if (ofHolder.length >= MCP_BOUNDS.sessionsOfCallerMax) await oldestOfHolder?.end();
-  else if (sessions.size >= MCP_BOUNDS.sessionsMax) await oldest?.end();
+async function makeRoom(
+  sessions: ReadonlyMap<string, McpSession>,
+  holder: string,
+): Promise<HttpRefusal | undefined> {
+  const all = [...sessions.values()];
+  const ofHolder = all.filter((session) => session.holder === holder);
+  const isHolderFull = ofHolder.length >= MCP_BOUNDS.sessionsOfCallerMax;
+  if (!isHolderFull && all.length < MCP_BOUNDS.sessionsMax) return undefined;
+  const idle = (isHolderFull ? ofHolder : all).find(({ underWay }) => !underWay.hasAny());
+  if (!idle) return isHolderFull ? refuseSession("of this token", "tenant") : refuseSession("here", "global");
+  await idle.end();
+  return undefined;
+}
+
+function refuseSession(place: string, scope: "tenant" | "global"): HttpRefusal {
+  const message = `All sessions that there may be ${place} have a request under way: wait for an answer, or end a session.`;
+  return refuse("rate_limited", message, { retryAfter: 1, scope });
 }

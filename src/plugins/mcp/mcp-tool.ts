@@ -91,17 +91,24 @@ export interface ToolResult {
 }
 
 /** Counted beforehand are 16 characters for each value, of which its text has a fourth at least. */
-const COUNTED_PER_CHAR = 4;
+export const COUNTED_PER_CHAR = 4;
 
-/** The words first and the data behind them, for clients that read texts only. */
-export function createResult(words: string, structured: Fields, { isError = false } = {}): ToolResult {
+/**
+ * The words first and the data behind them, for clients that read texts only. `elsewhere` says how to get data that is too
+ * large for an answer.
+ */
+export function createResult(
+  words: string,
+  structured: Fields,
+  { isError = false, elsewhere = "read the run as a resource" } = {},
+): ToolResult {
   const { resultCharsMax } = MCP_BOUNDS;
   // Data of megabytes would stop the thread where it is written.
   const isHuge = countCharsLeft(structured, COUNTED_PER_CHAR * resultCharsMax) < 0;
   const data = isHuge ? undefined : JSON.stringify(structured, undefined, 2);
   if (data === undefined || data.length > resultCharsMax)
     return {
-      text: `${words}\nThe data has more than the ${resultCharsMax} characters of one answer: read the run as a resource.`,
+      text: `${words}\nThe data has more than the ${resultCharsMax} characters of one answer: ${elsewhere}.`,
       isError,
     };
   return { text: `${words}\n${data}`, structured, isError };

@@ -12,6 +12,8 @@ export interface RequestsUnderWay {
   begin(body: unknown): BegunRequests;
   /** Notes that a request is answered, or cancelled. Returns whether it was the last one of its message. */
   end(id: RequestId): boolean;
+  /** True while a request is not answered. */
+  hasAny(): boolean;
 }
 
 export type BegunRequests =
@@ -23,9 +25,7 @@ export function createRequestsUnderWay(): RequestsUnderWay {
   const open = new Map<RequestId, Set<RequestId>>();
   return {
     begin: (body) => {
-      const ids = listMessages(body).flatMap(({ id, method }) =>
-        method !== undefined && isId(id) ? [id] : [],
-      );
+      const ids = listRequests(body);
       const usedId = ids.find((id, place) => open.has(id) || ids.indexOf(id) < place);
       if (usedId !== undefined) return { kind: "id_in_use", id: usedId };
       const together = new Set(ids);
@@ -38,7 +38,17 @@ export function createRequestsUnderWay(): RequestsUnderWay {
       together?.delete(id);
       return together?.size === 0;
     },
+    hasAny: () => open.size > 0,
   };
+}
+
+/** True of a message with requests: a stream has their answers. */
+export function hasRequests(body: unknown): boolean {
+  return listRequests(body).length > 0;
+}
+
+function listRequests(body: unknown): RequestId[] {
+  return listMessages(body).flatMap(({ id, method }) => (method !== undefined && isId(id) ? [id] : []));
 }
 
 /** Lists the requests that a message cancels: they are not answered. */

@@ -12,7 +12,11 @@ import { verifyWorkflowRun } from "../../agents/coordination/runtime/workflow-ho
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { listTenantRuns, readListedRun } from "../openwop/runs/list-tenant-runs.ts";
 import { waitForRun } from "../openwop/runs/run-access.ts";
-import { findQuestion, readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
+import {
+  findQuestion,
+  listQuestions as listQuestionsOfRun,
+  type ShownQuestion,
+} from "../openwop/runs/run-question.ts";
 import { answerOnce, type RunQuestion } from "./answer-call-once.ts";
 import { askOperator, describeFailure, readQuestions, tellCoordination } from "./ask-operator.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
@@ -29,6 +33,8 @@ import {
   type ToolResult,
 } from "./mcp-tool.ts";
 import { createRunResult } from "./describe-run.ts";
+import { fitQuestions } from "./fit-questions.ts";
+import { formatRunUri } from "./run-uris.ts";
 
 const id = z.string().min(1).max(256);
 const limit = z.int().min(1).max(MCP_BOUNDS.runsMax).default(MCP_BOUNDS.runsDefault);
@@ -88,7 +94,7 @@ function createStatusTool(dependencies: McpDependencies): McpTool {
   return createTool(words, statusSchema, async ({ runId, waitSeconds, limit: most }, { caller, signal }) => {
     if (runId === undefined) return await createListing(dependencies, caller, most);
     const waitMs = waitSeconds * 1_000;
-    const found = await waitForRun(dependencies, runId, { caller, signal, waitMs });
+    const found = await waitForRun(dependencies, runId, { caller, signal, waitMs, until: "asking" });
     if (found.kind === "done") return await createRunResult(dependencies, caller, found.value);
     const { operator } = dependencies;
     return operator && found.code === "not_found"
@@ -144,8 +150,13 @@ function createQuestionsTool(dependencies: McpDependencies): McpTool {
   });
 }
 
+interface ListedQuestion extends ShownQuestion {
+  /** The run as a resource. */
+  readonly resource: string;
+}
+
 interface FoundQuestions {
-  readonly questions: readonly ShownQuestion[];
+  readonly questions: readonly ListedQuestion[];
   /** Not all runs were looked at. */
   readonly isMore?: true;
 }
@@ -166,8 +177,24 @@ const MORE_ELSEWHERE =
   "Coordinations ask more than can be listed here: the operator's page and `openclaw coordination questions` list them.";
 
 function describeQuestions(data: ToldQuestions, most: number): ToolResult {
-  return createResult([describeCount(data), ...listOmissions(data, most)].join(" ").trim(), { ...data });
+  const { questions, ofCoordinations = [], ...beside } = data;
+  const listed = [...questions, ...ofCoordinations] as readonly Fields[];
+  const fitted = fitQuestions(
+    listed,
+    beside,
+    data.ofCoordinations ? `${IN_RESOURCE}; the operator's page has those of coordinations` : IN_RESOURCE,
+  );
+  const words = [describeCount(data), fitted.omission, ...listOmissions(data, most)];
+  const shown = {
+    ...data,
+    questions: fitted.questions.slice(0, questions.length),
+    ...(data.ofCoordinations && { ofCoordinations: fitted.questions.slice(questions.length) }),
+  };
+  const elsewhere = "ask for fewer with a smaller `limit`";
+  return createResult(words.filter((text) => text !== "").join(" "), shown, { elsewhere });
 }
+
+const IN_RESOURCE = "the `resource` of the run and its events have them";
 
 /** Counts the questions; says nothing where there is none and the gateway could not be asked. */
 function describeCount(data: ToldQuestions): string {
@@ -199,12 +226,13 @@ async function listQuestions(
   caller: Caller,
   most: number,
 ): Promise<FoundQuestions> {
-  const { runs, next } = await listTenantRuns(dependencies, caller, { limit: most, isWaiting: true });
-  const questions: ShownQuestion[] = [];
+  const { runs, next } = await listTenantRuns(dependencies, caller, { limit: most, isAsking: true });
+  const questions: ListedQuestion[] = [];
   for (const { runId } of runs) {
     const snapshot = await readListedRun(dependencies, caller, runId);
-    const question = snapshot && readQuestion(snapshot);
-    if (question) questions.push(question);
+    const ofRun = snapshot ? await listQuestionsOfRun(dependencies.host, caller, snapshot) : [];
+    questions.push(...ofRun.map((question) => ({ ...question, resource: formatRunUri(runId) })));
+    if (questions.length > most) return { questions: questions.slice(0, most), isMore: true };
   }
   return { questions, ...(next && { isMore: true }) };
 }

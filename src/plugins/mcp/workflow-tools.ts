@@ -2,7 +2,7 @@
  * Owns: workflows as tools of the MCP server: their names and input schemas, and running one for a call.
  *
  * M1 A call that is cancelled cancels its run. A client that leaves, or does not wait, leaves its run going on.
- * M2 The same call made again, by its id, is the same run, and begins nothing.
+ * M2 The same call of a principal made again, by its id, is the same run, and begins nothing.
  */
 import { hash } from "node:crypto";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
@@ -12,6 +12,7 @@ import type {
   RunSnapshot,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
+import { nameRepeatableRun } from "../openwop/runs/name-run.ts";
 import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { createInputSchema, describeWorkflow } from "../openwop/runs/workflow-inputs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
@@ -88,7 +89,10 @@ async function runWorkflow(
   call: ToolCall,
 ): Promise<ToolResult> {
   const { caller, args, traceparent, tracestate, parent } = call;
-  const runId = nameRun(workflowId, call);
+  const runId =
+    call.callId === undefined
+      ? undefined
+      : await nameRepeatableRun(dependencies.host, caller, [workflowId, call.callId, args], nameRun);
   const created = await dependencies.host.create(caller, {
     workflowId,
     inputs: args,
@@ -102,11 +106,8 @@ async function runWorkflow(
   return await waitForCall(dependencies, created.value.runId, { call, total: nodes.length });
 }
 
-/** Names the run of a call that has an id, so that the same call made again finds it. */
-function nameRun(workflowId: string, { caller, args, callId }: ToolCall): CoordinationId | undefined {
-  if (callId === undefined) return undefined;
-  const digest = hash("sha256", formatCanonicalJson([caller.tenant, workflowId, callId, args]));
-  return `run-mcp-${digest.slice(0, 32)}` as CoordinationId;
+function nameRun(parts: readonly unknown[]): CoordinationId {
+  return `run-mcp-${hash("sha256", formatCanonicalJson(parts)).slice(0, 32)}` as CoordinationId;
 }
 
 interface Waited {
@@ -125,17 +126,25 @@ async function waitForCall(
     caller,
     signal,
     waitMs: WAIT_MS,
+    until: "asking",
     ...(call.tellProgress && {
       onChange: createProgress(dependencies, { ...call, tell: call.tellProgress }, total),
     }),
   });
-  if (signal.aborted && !call.hasLeft()) {
+  if (signal.aborted && !call.hasLeft() && !isTimeout(signal.reason)) {
     const reason = "cancelled by the MCP client";
     const cancelled = await host.cancel(caller, runId, { reason });
     if (cancelled.kind === "refused") return createRefusal(cancelled);
   }
   if (found.kind === "refused") return createRefusal(found);
   return await createRunResult(dependencies, caller, found.value);
+}
+
+/** The official library tells a server that its time is over in the way in which it tells that its user cancels. */
+const TIMEOUT = /^(?:McpError: MCP error -32001\b|Request timed out)/u;
+
+function isTimeout(reason: unknown): boolean {
+  return typeof reason === "string" && TIMEOUT.test(reason);
 }
 
 interface Telling {

@@ -1,16 +1,16 @@
 /**
- * Owns: the metrics of one process over its ledger. Events are counted from the moment this was made; gauges are
- * read when somebody asks.
+ * Owns: the metrics of one process over its ledger. Events are counted from the moment on in which the ledger is
+ * opened, which begins at once; gauges are read when somebody asks.
  *
  * M2 A look at the ledger each second keeps the work of each request small, of the first one too.
  * M3 A request counts a bounded number of events; where more are new, they are counted behind it, and a gauge says how many.
  */
 import { setImmediate as afterThisTurn } from "node:timers/promises";
-import { addMs, type EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import { createLedgerFollower, type FollowedLedger } from "./follow-ledger.ts";
+import { createLedgerFollower, type FollowedLedger, type FollowerDependencies } from "./follow-ledger.ts";
 import type { AppendOutcome } from "./time-appends.ts";
 import { createGaugeReader, type Gauges, type MeasuredLedger } from "./read-gauges.ts";
 import { createMetricValues, type MetricValues } from "./registry.ts";
@@ -19,8 +19,7 @@ export interface MetricsDependencies {
   readonly reader: () => Promise<FollowedLedger & MeasuredLedger>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Absent: from now on. */
-  readonly sinceMs?: EpochMs;
+  readonly findStart: FollowerDependencies["findStart"];
 }
 
 export interface Metrics {
@@ -38,14 +37,9 @@ const LOOK_MS = 1_000;
 /** A measurement that takes longer is not waited for: the one before is shown. */
 const MEASURE_MS_MAX = 5;
 
-export function createMetrics({
-  reader,
-  clock,
-  logger,
-  sinceMs = clock.now(),
-}: MetricsDependencies): Metrics {
+export function createMetrics({ reader, clock, logger, findStart }: MetricsDependencies): Metrics {
   const values = createMetricValues();
-  const follower = createLedgerFollower({ reader, sinceMs, add: (sample) => values.add(sample) });
+  const follower = createLedgerFollower({ reader, findStart, add: (sample) => values.add(sample) });
   const measure = createMeasuring(createGaugeReader(reader), values);
   let cancel: (() => void) | undefined;
   let isLooking = false;
@@ -68,7 +62,7 @@ export function createMetrics({
   const arm = (): void => {
     if (!isClosed && !isLooking) cancel ??= clock.wakeAt(addMs(clock.now(), LOOK_MS), () => void catchUp());
   };
-  arm();
+  void catchUp();
   return {
     contentType: values.contentType,
     scrape: async () => {

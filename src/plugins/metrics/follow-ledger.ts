@@ -2,8 +2,8 @@
  * Owns: counting what is appended to the ledger, whoever appends it, each event once. Events from before the counting
  * began only help to understand what follows.
  */
-import { isLogDamage } from "../../agents/coordination/contracts/errors.ts";
-import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import { isCoordinationError, isLogDamage } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
@@ -15,12 +15,15 @@ import type { Sample } from "./definitions.ts";
 import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
 
 export type FollowedLedger = RunReader &
-  Pick<LedgerQueries, "readAppended" | "readArrivals" | "newestPosition" | "positionBefore">;
+  Pick<LedgerQueries, "readAppended" | "readArrivals" | "newestPosition">;
 
 export interface FollowerDependencies {
   readonly reader: () => Promise<FollowedLedger>;
-  /** Counting begins with what was appended from then on. */
-  readonly sinceMs: EpochMs;
+  /**
+   * Returns the position behind which events are counted. It is called when the ledger is read first; `undefined`: behind the newest
+   * one then.
+   */
+  readonly findStart: () => number | undefined;
   readonly add: (sample: Sample) => void;
 }
 
@@ -37,13 +40,22 @@ const DAMAGED_MAX = 1_000;
 
 const UNREADABLE: Sample = { name: "coordination_metrics_unreadable_total", labels: {} };
 
-export function createLedgerFollower({ reader, sinceMs, add }: FollowerDependencies): LedgerFollower {
+export function createLedgerFollower({ reader, findStart, add }: FollowerDependencies): LedgerFollower {
   const counter = createEventCounter(createFoldedRuns(reader, WEIGHT_MAX));
   let reached: number | undefined;
   let counting: Promise<unknown> = Promise.resolve();
+  const openLedger = async (): Promise<FollowedLedger> => {
+    try {
+      return await reader();
+    } catch (error) {
+      // Everything in a ledger that is created later is new.
+      if (isCoordinationError(error) && error.code === "LEDGER_NOT_FOUND") reached ??= 0;
+      throw error;
+    }
+  };
   const countSome = async (eventsMax: number): Promise<number> => {
-    const ledger = await reader();
-    reached ??= await ledger.positionBefore(sinceMs);
+    const ledger = await openLedger();
+    reached ??= findStart() ?? (await ledger.newestPosition());
     const from = reached;
     for (;;) {
       const left = (await ledger.newestPosition()) - reached;

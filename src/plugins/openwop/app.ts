@@ -76,10 +76,10 @@ export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
     pathPrefix: options.pathPrefix ?? "",
     authenticate: createBearerTokens(options.tokens),
     rates: createRateLimiter(options.rateLimit, clock),
-    strangers: createRateLimiter(STRANGERS_RATE, clock, "address"),
+    strangers: createRateLimiter(STRANGERS_RATE, clock, "global"),
     ...createQuotaCounts(options.quotas),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
-    discovery: createDiscovery(advertised, host, options.suite),
+    discovery: createDiscovery(options),
     openapi: createOnce(() => JSON.stringify(openApiDocument(routes, { title, version }))),
   };
   const app = new Hono();
@@ -124,6 +124,7 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
       "openwop-parent",
       "traceparent",
       "tracestate",
+      "x-dedup",
     ],
     exposeHeaders: [
       "capabilities-etag",
@@ -138,16 +139,19 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
 }
 
 /** Creates the discovery document anew when the workflows of the host change. */
-function createDiscovery(
-  advertised: Advertised,
-  host: WorkflowHost,
-  suite: SuiteFace | undefined,
-): () => DiscoveryDocument {
+function createDiscovery({
+  advertised,
+  host,
+  suite,
+  faces = [],
+}: OpenWopDependencies): () => DiscoveryDocument {
+  const transports = faces.map(({ transport }) => transport);
   let made: { readonly of: string; readonly document: DiscoveryDocument } | undefined;
   return () => {
     const fixtures = host.workflowIds().filter((id) => suite?.isFixture(id));
     const of = fixtures.join(" ");
-    if (made?.of !== of) made = { of, document: createDiscoveryDocument(advertised, host.hostId, fixtures) };
+    if (made?.of !== of)
+      made = { of, document: createDiscoveryDocument(advertised, host.hostId, fixtures, transports) };
     return made.document;
   };
 }

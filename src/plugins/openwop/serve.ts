@@ -1,8 +1,8 @@
 /**
  * Owns: the socket of an OpenWOP host that runs by itself.
  *
- * W1 It listens on a loopback address only, unless it is told that others may reach it; then tokens are long, and every
- *    tenant has a limit.
+ * W1 It listens on a loopback address only, unless it is told that others may reach it. Where they may, also through a
+ *    proxy, tokens are long, and every tenant has a limit.
  * W2 A client that sends slowly is cut off after bounded times; streams are not, for they only receive.
  * W3 A stop ends the streams, lets what is under way finish for a bounded time, and cuts the rest.
  */
@@ -20,7 +20,9 @@ export interface ServeOptions extends Omit<OpenWopDependencies, "rateLimit"> {
   readonly port: number;
   /** Lets others than this machine reach it. */
   readonly allowRemote?: boolean;
-  /** Absent: none on a loopback address, the usual one elsewhere. */
+  /** Under which clients reach it, as through a proxy; absent: where it listens. */
+  readonly baseUrl?: string;
+  /** Absent: none where only this machine reaches it, the usual one elsewhere. */
   readonly rateLimit?: RateLimit | "none";
   /** Absent: the usual ones. */
   readonly timeouts?: Timeouts;
@@ -55,8 +57,10 @@ const REMOTE_TOKEN_CHARS_MIN = 16;
 /** @throws RangeError where the options are unsafe or make no sense; the error of the socket where it cannot listen. */
 export async function startOpenWopServer(options: ServeOptions): Promise<OpenWopServer> {
   const hostname = options.hostname ?? "127.0.0.1";
-  const isLocal = isLoopback(hostname);
-  if (!isLocal) checkRemote(options, hostname);
+  if (!isLoopback(hostname) && !options.allowRemote)
+    throw new RangeError(`${hostname} can be reached by others than this machine, which must be allowed`);
+  const isLocal = isLoopback(hostname) && !isForOthers(options);
+  if (!isLocal) checkRemoteTokens(options);
   const app = createOpenWopApp(createAppDependencies(options, isLocal));
   const { headersMs, requestMs, checkMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer(
@@ -130,11 +134,17 @@ function createAppDependencies(
   return limit === "none" ? options : { ...options, rateLimit: limit };
 }
 
-function checkRemote({ allowRemote, tokens }: ServeOptions, hostname: string): void {
-  if (!allowRemote)
-    throw new RangeError(`${hostname} can be reached by others than this machine, which must be allowed`);
+/** True where the operator expects other machines, which a proxy may let in to a loopback address. */
+function isForOthers({ allowRemote, baseUrl }: ServeOptions): boolean {
+  if (allowRemote) return true;
+  return baseUrl !== undefined && !isLoopback(new URL(baseUrl).hostname.replace(/^\[|\]$/g, ""));
+}
+
+function checkRemoteTokens({ tokens }: ServeOptions): void {
   if (tokens.some(({ token }) => token.length < REMOTE_TOKEN_CHARS_MIN))
-    throw new RangeError(`tokens that others can try have at least ${REMOTE_TOKEN_CHARS_MIN} characters`);
+    throw new RangeError(
+      `tokens that other machines can try, as through the base URL, have at least ${REMOTE_TOKEN_CHARS_MIN} characters`,
+    );
 }
 
 function isLoopback(hostname: string): boolean {

@@ -5,7 +5,7 @@
 import type { Clock, SteadyClock } from "../../agents/coordination/ports/clock.ts";
 import type { ExportCursors, ExportHolder } from "../../agents/coordination/ports/export-cursors.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import { addMs, SPAN_EXPORT } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { waitFor, waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { Span } from "../../agents/coordination/telemetry/span.ts";
@@ -32,12 +32,13 @@ export interface SpanExport {
   close(): Promise<void>;
 }
 
-const NAME = "otlp";
 const POLL_MS = 1_000;
 /** A process that is not heard of for so long has stopped, and another one exports. */
 const LEASE_MS = 10_000;
 /** The process that exports tells so often that it is there, also while it sends and while it waits for the collector. */
 const TELL_MS = 3_000;
+/** A wait that the collector asks for counts up to this. */
+const ASKED_MS_MAX = 3_600_000;
 const BACKOFF_MS = [1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const;
 const ARRIVALS_MAX = 500;
 /** A request that takes longer is left alone: what it sent is sent again later. */
@@ -92,7 +93,7 @@ async function releaseExport(exporting: Exporting): Promise<void> {
   delete exporting.position;
   try {
     const cursors = await dependencies.cursors();
-    await cursors.release({ name: NAME, holder: dependencies.holder });
+    await cursors.release({ name: SPAN_EXPORT, holder: dependencies.holder });
   } catch (error) {
     dependencies.logger.debug({ why: describeError(error) }, "the export of spans could not be given back");
   }
@@ -104,14 +105,15 @@ async function exportNext(exporting: Exporting): Promise<number> {
     if (!(await holdExport(exporting))) return LEASE_MS / 3;
     const leftMs = exporting.retryAtMs - exporting.dependencies.steady.elapsedMs();
     if (leftMs > 0) return Math.min(leftMs, TELL_MS);
-    const page = await tellDuring(exporting, sendNextPage(exporting));
+    const { page, failure } = await tellDuring(exporting, sendNextPage(exporting));
+    if (failure) return noteFailure(exporting, failure);
     if (!page) return POLL_MS;
     if (!isExporting(exporting) || !(await advanceTo(exporting, page.reached))) return LEASE_MS / 3;
     delete exporting.page;
     noteCollector(exporting);
     return 0;
   } catch (error) {
-    return noteFailure(exporting, describeError(error));
+    return noteFailure(exporting, { why: describeError(error) });
   }
 }
 
@@ -153,7 +155,7 @@ async function advanceTo(exporting: Exporting, position: number): Promise<boolea
   // Where this fails, the next turn tells before it sends anything.
   exporting.toldAtMs = -Infinity;
   const cursors = await dependencies.cursors();
-  const isOurs = await cursors.advance({ name: NAME, holder: dependencies.holder, position });
+  const isOurs = await cursors.advance({ name: SPAN_EXPORT, holder: dependencies.holder, position });
   // This process may have given it back meanwhile.
   if (isOurs && isExporting(exporting)) {
     exporting.position = position;
@@ -170,12 +172,12 @@ async function advanceTo(exporting: Exporting, position: number): Promise<boolea
 async function takeExport(exporting: Exporting): Promise<boolean> {
   const { dependencies } = exporting;
   const cursors = await dependencies.cursors();
-  const holder = await cursors.holder(NAME);
+  const holder = await cursors.holder(SPAN_EXPORT);
   const silent = holder && findSilent(exporting, holder);
   if (holder && !silent) return false;
   const from = await (await dependencies.ledger()).newestPosition();
   exporting.toldAtMs = dependencies.steady.elapsedMs();
-  const request = { name: NAME, holder: dependencies.holder, from, ...(silent && { silent }) };
+  const request = { name: SPAN_EXPORT, holder: dependencies.holder, from, ...(silent && { silent }) };
   const position = await cursors.take(request);
   if (position === undefined) return false;
   exporting.position = position;
@@ -202,25 +204,40 @@ async function readPage({ dependencies, position = 0 }: Exporting): Promise<Page
   return { spans: await dependencies.spans.project(ledger, items), reached };
 }
 
-/** Returns the page, as far as it was sent; `undefined` where there is none. @throws Error where the collector did not take it */
-async function sendNextPage(exporting: Exporting): Promise<Page | undefined> {
+interface Failure {
+  readonly why: string;
+  /** How long the collector asks to wait. */
+  readonly retryAfterMs?: number;
+}
+
+/** The fate of the next page. Neither: there is none. */
+interface SentPage {
+  /** The page, as far as it was sent. */
+  readonly page?: Page;
+  /** Why the collector did not take it. */
+  readonly failure?: Failure;
+}
+
+async function sendNextPage(exporting: Exporting): Promise<SentPage> {
   const { sender, logger } = exporting.dependencies;
   const page = exporting.page ?? (await readPage(exporting));
-  if (!page) return undefined;
+  if (!page) return {};
   exporting.page = page;
   const dependencies = { sender, logger, isExporting: () => isExporting(exporting) };
   const sent = await sendPage(dependencies, page.spans);
-  if (sent.kind === "sent" || !isExporting(exporting)) return page;
+  if (sent.kind === "sent" || !isExporting(exporting)) return { page };
   // Read again, a page that was not full may have newer spans in it: one that the collector takes shows that it refuses the others
   // by themselves.
   if (sent.kind === "refused") delete exporting.page;
-  throw new Error(sent.why);
+  return { failure: sent };
 }
 
-function noteFailure(exporting: Exporting, why: string): number {
+function noteFailure(exporting: Exporting, { why, retryAfterMs = 0 }: Failure): number {
   const { logger, steady } = exporting.dependencies;
-  const waitMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
-  if (exporting.failures === 0) logger.warn({ why }, "spans cannot be exported: they wait in the ledger");
+  const backoffMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
+  const waitMs = Math.max(backoffMs, Math.min(retryAfterMs, ASKED_MS_MAX));
+  if (exporting.failures === 0)
+    logger.warn({ why, waitMs }, "spans cannot be exported: they wait in the ledger");
   exporting.failures += 1;
   exporting.retryAtMs = steady.elapsedMs() + waitMs;
   return exporting.position === undefined ? waitMs : Math.min(waitMs, TELL_MS);

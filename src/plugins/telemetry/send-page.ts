@@ -49,7 +49,7 @@ export async function sendPage(dependencies: SendDependencies, spans: readonly S
 async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent> {
   if (!sending.isExporting()) return SENT;
   const sent = await sending.sender.send(spans);
-  if (sent.kind === "sent") sending.hasTaken = true;
+  if (sent.kind === "sent") noteTaken(sending, sent);
   if (sent.kind !== "refused") return sent;
   if (spans.length === 1) {
     sending.refused.push({ span: spans[0]?.name, why: sent.why });
@@ -58,6 +58,12 @@ async function sendSpans(sending: Sending, spans: readonly Span[]): Promise<Sent
   const half = Math.ceil(spans.length / 2);
   const first = await sendSpans(sending, spans.slice(0, half));
   return first.kind === "sent" ? sendSpans(sending, spans.slice(half)) : first;
+}
+
+/** Notes that a request was taken. Spans that the collector left out of it are not sent again, as OTLP says. */
+function noteTaken(sending: Sending, { leftOut }: Extract<Sent, { readonly kind: "sent" }>): void {
+  sending.hasTaken = true;
+  if (leftOut) sending.logger.warn({ ...leftOut }, "the collector left out spans of a request that it took");
 }
 
 /** Makes sure that the refusals are about the spans: a collector takes a request without spans, as OTLP says, if it takes any. */

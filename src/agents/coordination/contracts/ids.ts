@@ -21,6 +21,9 @@ export type StepId = z.infer<typeof stepIdSchema>;
 /** The step by which a plan's owner is told the result. Step ids of plans do not begin with `@`. */
 export const DELIVERY_STEP_ID = "@delivery" as StepId;
 
+/** The name under which the ledger keeps how far the export of spans came. */
+export const SPAN_EXPORT = "otlp";
+
 /** Stands for the owner's own session where claims and conflicts name a step. */
 export const OWNER_STEP_ID = "@owner" as StepId;
 

@@ -75,6 +75,8 @@ export interface PeerRunRequest extends TraceContext {
   readonly signal: AbortSignal;
   /** Aborted when the run that asks has ended: then it is tried a few times only, so that what a try created can be cancelled. */
   readonly runSignal?: AbortSignal;
+  /** True where an earlier try may have created the run: then its peer is asked for longer, because only the same key brings its id. */
+  readonly mayBeStored?: boolean;
 }
 
 /** The run that another host created. */

@@ -6,6 +6,8 @@ export interface OutputProblem {
   readonly path: string;
   /** As `expected string, got number`. */
   readonly message: string;
+  /** The outputs could not be held against the schema: whether they meet it is open. */
+  readonly isUnchecked?: true;
 }
 
 /** Holds the outputs of a step, or what a model answered, against a schema. */

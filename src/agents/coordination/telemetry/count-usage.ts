@@ -1,4 +1,8 @@
-/** Owns: the tokens and the cost that model calls of steps used, as attributes of spans. */
+/**
+ * Owns: the tokens and the cost that steps used, as attributes of spans: as their model calls say, or their runners where these say
+ * more (B2 of `ledger/bill.ts`).
+ */
+import type { Usage } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { RunUsage } from "../contracts/usage.ts";
 import type { SpanAttributes } from "./span.ts";
@@ -7,6 +11,8 @@ import type { SpanAttributes } from "./span.ts";
 export interface UsedByStep {
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** Tokens of all kinds, those included whose kind only the runner of the step knows. */
+  readonly tokens: number;
   readonly costMicroUsd: number;
   /** `provider/model` of the newest run. */
   readonly model?: string;
@@ -15,23 +21,39 @@ export interface UsedByStep {
 export interface UsageCounter {
   /** Counts the newest totals of a run, which only grow. */
   add(usage: RunUsage): void;
+  /** Counts what the runner of a planned step says that an attempt used. */
+  addSpent(stepId: StepId, usage: Usage): void;
   /** Returns the sums of one step, or of all. */
   sum(stepId?: StepId): UsedByStep;
 }
 
-const NOTHING: UsedByStep = { inputTokens: 0, outputTokens: 0, costMicroUsd: 0 };
+const NOTHING: UsedByStep = { inputTokens: 0, outputTokens: 0, tokens: 0, costMicroUsd: 0 };
 
 export function createUsageCounter(): UsageCounter {
   const runs = new Map<StepId, Map<string, RunUsage>>();
-  const sumStep = (stepId: StepId): UsedByStep =>
-    [...(runs.get(stepId)?.values() ?? [])].reduce(addRun, NOTHING);
+  const spent = new Map<StepId, UsedByStep>();
+  const sumStep = (stepId: StepId): UsedByStep => {
+    const calls = [...(runs.get(stepId)?.values() ?? [])].reduce(addRun, NOTHING);
+    const { tokens, costMicroUsd } = spent.get(stepId) ?? NOTHING;
+    return {
+      ...calls,
+      tokens: Math.max(calls.tokens, tokens),
+      costMicroUsd: Math.max(calls.costMicroUsd, costMicroUsd),
+    };
+  };
   return {
     add: (usage) => {
       const ofStep = runs.get(usage.stepId) ?? new Map<string, RunUsage>();
       runs.set(usage.stepId, ofStep.set(`${usage.meter}/${usage.runId}`, usage));
     },
-    sum: (stepId) =>
-      stepId === undefined ? [...runs.keys()].map(sumStep).reduce(addSums, NOTHING) : sumStep(stepId),
+    addSpent: (stepId, { tokens = 0, costMicroUsd = 0 }) => {
+      const before = spent.get(stepId) ?? NOTHING;
+      spent.set(stepId, addSums(before, { ...NOTHING, tokens, costMicroUsd }));
+    },
+    sum: (stepId) => {
+      if (stepId !== undefined) return sumStep(stepId);
+      return [...new Set([...runs.keys(), ...spent.keys()])].map(sumStep).reduce(addSums, NOTHING);
+    },
   };
 }
 
@@ -44,6 +66,7 @@ function addRun(
   return addSums(sum, {
     inputTokens,
     outputTokens: run.outputTokens,
+    tokens: inputTokens + run.outputTokens,
     costMicroUsd: run.costMicroUsd,
     ...(model !== undefined && { model }),
   });
@@ -54,6 +77,7 @@ function addSums(one: UsedByStep, other: UsedByStep): UsedByStep {
   return {
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
+    tokens: one.tokens + other.tokens,
     costMicroUsd: one.costMicroUsd + other.costMicroUsd,
     ...(model !== undefined && { model }),
   };
@@ -65,13 +89,19 @@ const MICRO_PER_USD = 1_000_000;
 export function describeUsage(used: UsedByStep, since: UsedByStep = NOTHING): SpanAttributes {
   const inputTokens = used.inputTokens - since.inputTokens;
   const outputTokens = used.outputTokens - since.outputTokens;
-  const cost = used.costMicroUsd - since.costMicroUsd;
-  if (inputTokens + outputTokens + cost === 0) return {};
+  const tokens = used.tokens - since.tokens;
+  const costMicroUsd = used.costMicroUsd - since.costMicroUsd;
+  const areCallsKnown = inputTokens + outputTokens > 0;
   return {
-    "gen_ai.usage.input_tokens": inputTokens,
-    "gen_ai.usage.output_tokens": outputTokens,
-    "coordination.usage.cost_usd": cost / MICRO_PER_USD,
-    ...(used.model !== undefined && describeModel(used.model)),
+    ...(areCallsKnown && {
+      "gen_ai.usage.input_tokens": inputTokens,
+      "gen_ai.usage.output_tokens": outputTokens,
+    }),
+    ...(tokens > inputTokens + outputTokens && { "coordination.usage.tokens": tokens }),
+    ...((areCallsKnown || costMicroUsd > 0) && {
+      "coordination.usage.cost_usd": costMicroUsd / MICRO_PER_USD,
+      ...(used.model !== undefined && describeModel(used.model)),
+    }),
   };
 }
 

@@ -5,6 +5,7 @@
  * Nothing that people or models wrote is in them: ids, names, codes, numbers and times. A span is projected when its end is recorded.
  */
 import type { FactPayloads } from "../contracts/facts.ts";
+import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
 import type { FactEvent, RunEvent } from "../contracts/run-event.ts";
 import {
   beginProjection,
@@ -39,7 +40,7 @@ export function createCoordinationSpans(
   );
 }
 
-type Attempted = Pick<FactPayloads["step.completed"], "stepId" | "attempt">;
+type Attempted = Pick<FactPayloads["step.completed"], "stepId" | "usage">;
 
 interface AttemptEnd {
   readonly atMs: number;
@@ -48,11 +49,19 @@ interface AttemptEnd {
   readonly attributes?: SpanAttributes;
 }
 
+/** Counts what the runner of a planned step says. Only the calls of children that models spawned count. */
+function addSpent({ steps, usage }: Projected, { stepId, usage: spent }: Attempted): void {
+  const isPlanned = steps.get(stepId)?.spec.planned !== undefined && stepId !== DELIVERY_STEP_ID;
+  if (spent && isPlanned) usage.addSpent(stepId, spent);
+}
+
 /** Ends the attempt of a step, or its gate where its result was held. */
-function endAttempt(projected: Projected, { stepId }: Attempted, end: AttemptEnd): Span[] {
+function endAttempt(projected: Projected, attempted: Attempted, end: AttemptEnd): Span[] {
+  const { stepId } = attempted;
   const { steps, usage } = projected;
   const step = steps.get(stepId);
   if (!step) return [];
+  addSpent(projected, attempted);
   const { attempt, gate } = step;
   const attributes = { "coordination.outcome": end.outcome, ...end.attributes };
   step.attempt = undefined;
@@ -124,8 +133,11 @@ const TAKES: Takes<RunEvent, Projected> = {
     endAttempt(projected, payload, {
       atMs,
       outcome: payload.cancelled ? "cancelled" : "failed",
-      error: payload.error.code,
-      attributes: { "coordination.retried": payload.retryAtMs !== undefined },
+      ...(!payload.cancelled && { error: payload.error.code }),
+      attributes: {
+        "coordination.retried": payload.retryAtMs !== undefined,
+        ...(payload.cancelled && { "coordination.code": payload.error.code }),
+      },
     }),
   "step.timed_out": (projected, { payload }, atMs) =>
     endAttempt(projected, payload, { atMs, outcome: "timed_out", error: "timed_out" }),
@@ -244,6 +256,10 @@ const TAKES: Takes<RunEvent, Projected> = {
       { atMs, error: `coordination.${rule}` },
     ),
   ],
+  "step.child_stopped": (projected, { payload }) => {
+    addSpent(projected, payload);
+    return [];
+  },
   "usage.recorded": ({ usage }, { payload }) => {
     usage.add(payload);
     return [];

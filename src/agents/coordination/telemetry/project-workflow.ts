@@ -10,6 +10,7 @@ import {
   chooseTraceId,
   endSpan,
   findParentSpan,
+  nameEventSpan,
   nameSpan,
   type HashText,
   type OpenSpan,
@@ -156,7 +157,7 @@ interface SpanStart {
 
 /** Begins a span on the trace of the run. */
 function beginPart({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
-  return beginSpan({ traceId: root.traceId, spanId: nameSpan(runId, `event/${sequence}`, hash), ...start });
+  return beginSpan({ traceId: root.traceId, spanId: nameEventSpan(runId, sequence, hash), ...start });
 }
 
 function placeOf({ root, nodes }: Projected, nodeId: string | undefined): string {

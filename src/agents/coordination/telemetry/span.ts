@@ -88,7 +88,7 @@ export function chooseTraceId(runId: string, trace: string | undefined, hash: Ha
   return trace !== undefined && TRACE_ID.test(trace) ? trace : hash(runId).slice(0, 32);
 }
 
-/** Returns the id of an attempt's span. The agent of a planned step is told it, so that the host's spans are below it. */
+/** Returns the id of an attempt's span. An agent over ACP is told it, so that its spans are below it. */
 export function nameAttemptSpan(idempotencyKey: string, hash: HashText): string {
   return hash(idempotencyKey).slice(0, 16);
 }
@@ -96,6 +96,11 @@ export function nameAttemptSpan(idempotencyKey: string, hash: HashText): string 
 /** Returns the id of a part of a run, by a name that no other part of the run has; "root" is the run itself. */
 export function nameSpan(runId: string, part: string, hash: HashText): string {
   return hash(`${runId}/${part}`).slice(0, 16);
+}
+
+/** Returns the id of the span of a workflow run that begins with an event: whatever it calls is told it. */
+export function nameEventSpan(runId: string, sequence: number, hash: HashText): string {
+  return nameSpan(runId, `event/${sequence}`, hash);
 }
 
 /** Returns the span that a run was opened in, where the host named one on that trace. */

@@ -270,9 +270,15 @@ function draftCompletion(
 function expireInterrupt(advance: Advance, { nodeRun, now }: NodeView, atMs: EpochMs | undefined): boolean {
   if (atMs === undefined || now < atMs || !nodeRun.interrupt) return false;
   const { interruptId, kind } = nodeRun.interrupt;
+  const { nodeId } = nodeRun;
+  const vote = { nodeId, interruptId, action: "timeout" };
+  const received: WorkflowDraft = { type: "approval.received", nodeId, payload: vote };
   const resumeValue = { action: "timeout", decision: "rejected", reason: "timeout" };
-  const payload = { nodeId: nodeRun.nodeId, interruptId, kind, resumeValue, action: "timeout" };
-  append(advance, [{ type: "interrupt.resolved", nodeId: nodeRun.nodeId, payload }]);
+  const payload = { ...vote, kind, resumeValue };
+  const resolved: WorkflowDraft = { type: "interrupt.resolved", nodeId, payload };
+  // A replay may find the first alone, where a branch was cut off behind it, or the second, as earlier releases wrote it.
+  const forms = kind === "approval" ? [[received, resolved], [received], [resolved]] : [[resolved]];
+  forms.some((drafts) => append(advance, drafts));
   return true;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Owns: W3C trace context (https://www.w3.org/TR/trace-context): reading one that came, and the one of a call within it.
+ * Owns: W3C trace context (https://www.w3.org/TR/trace-context): reading one that came, and writing that of a call.
  * It correlates and is never an authority. One that cannot be read is none: a request does not fail for it.
  */
 
@@ -13,7 +13,6 @@ export interface TraceParent {
 
 /** Sampled, and random (level 2); what the other bits will mean is not known. */
 const FLAGS_KNOWN = 0b11;
-const SPAN_ID_DIGITS = 16;
 /** Later versions than 00 may append fields. Neither version ff nor ids of zeros only are any. */
 const TRACEPARENT =
   /^(?!ff)(?!00-.{53})[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
@@ -27,18 +26,6 @@ export function parseTraceparent(text: string | undefined): TraceParent | undefi
 
 export function formatTraceparent({ traceId, spanId, flags }: TraceParent): string {
   return `00-${traceId}-${spanId}-${flags.toString(16).padStart(2, "0")}`;
-}
-
-/**
- * The trace context of a call that is made within `traceparent`. `seedHex` decides the new span id by its first 16 digits:
- * the same call after a crash is the same span. Nothing where either cannot be read.
- */
-export function childOf(traceparent: string | undefined, seedHex: string): string | undefined {
-  const parent = parseTraceparent(traceparent);
-  const seed = seedHex.slice(0, SPAN_ID_DIGITS).toLowerCase();
-  if (!parent || !/^[0-9a-f]{16}$/.test(seed)) return undefined;
-  const isTaken = isZero(seed) || seed === parent.spanId;
-  return formatTraceparent({ ...parent, spanId: isTaken ? advanceSpanId(seed) : seed });
 }
 
 /** The headers of a call, without those that no other side could read. */
@@ -62,15 +49,4 @@ export function readTraceHeaders(context: {
 
 function isTracestate(text: string | undefined): text is string {
   return text !== undefined && text.length <= TRACESTATE_CHARS_MAX && /^[\x20-\x7e]+$/.test(text);
-}
-
-function isZero(digits: string): boolean {
-  return /^0*$/.test(digits);
-}
-
-/** Returns another span id by advancing the last digit; an id of zeros only is never made. */
-function advanceSpanId(digits: string): string {
-  const last = Number.parseInt(digits.slice(-1), 16);
-  const next = `${digits.slice(0, -1)}${((last + 1) % 16).toString(16)}`;
-  return isZero(next) ? `${digits.slice(0, -1)}1` : next;
 }

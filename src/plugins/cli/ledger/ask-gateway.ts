@@ -2,6 +2,7 @@
 import {
   CoordinationError,
   ERROR_CODES,
+  isCoordinationError,
   type ErrorCode,
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
@@ -69,8 +70,28 @@ function isErrorCode(code: string): code is ErrorCode {
 }
 
 /**
- * The id that a prefix names in the ledger of this machine. The gateway may be on another one: what this ledger does not know
- * is left to it.
+ * Asks about the coordination with the typed id, and where the gateway has none, about the one that the id is a prefix of. The
+ * gateway may be on another machine: its ledger may have a coordination with just this id that the ledger here lacks.
+ *
+ * @throws CoordinationError as `ask` and `findFullId` do
+ */
+export async function askByPrefix<T>(
+  id: string,
+  ask: (coordinationId: string) => Promise<T>,
+  findFullId: () => Promise<string>,
+): Promise<T> {
+  try {
+    return await ask(id);
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "COORDINATION_NOT_FOUND") throw error;
+    const fullId = await findFullId();
+    if (fullId === id) throw error;
+    return ask(fullId);
+  }
+}
+
+/**
+ * Returns the id that a prefix names in the ledger of this machine, or the prefix where that ledger does not know it.
  *
  * @throws CoordinationError `INPUT_INVALID` for a prefix of several
  */
@@ -78,7 +99,7 @@ export async function resolveFullId(host: CliHost, id: string): Promise<string> 
   try {
     return await withLedger(host, {}, (reader) => resolveId(reader, id));
   } catch (error) {
-    if (error instanceof CoordinationError && error.code === "INPUT_INVALID") throw error;
+    if (isCoordinationError(error) && error.code === "INPUT_INVALID") throw error;
     return id;
   }
 }

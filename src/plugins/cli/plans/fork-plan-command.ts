@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { MAY_BE_DONE } from "../../openclaw/host/gateway-call.ts";
+import { askByPrefix } from "../ledger/ask-gateway.ts";
 import { askAboutPlan } from "./ask-about-plan.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
@@ -21,10 +22,16 @@ export interface PlanForkOptions extends WaitOptions {
 /** Steps that are named in a line. */
 const NAMED_MAX = 12;
 
+/** A coordination as it was typed, and how to find the one in the ledger of this machine that the id is a prefix of. */
+interface ForkSource {
+  readonly id: string;
+  readonly findFullId: () => Promise<string>;
+}
+
 /** @throws CoordinationError */
 export async function forkCoordination(
   host: CliHost,
-  source: string,
+  source: ForkSource,
   options: PlanForkOptions,
 ): Promise<void> {
   const timeoutMs = waitLimit(options);
@@ -46,13 +53,17 @@ export async function forkCoordination(
 /** The id is chosen here, so that it can be asked for again where the answer is lost. */
 async function ask(
   host: CliHost,
-  source: string,
+  { id, findFullId }: ForkSource,
   options: PlanForkOptions,
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
   const forkId = options.as ?? (options.dryRun ? undefined : `co-${randomUUID()}`);
-  const params = { coordinationId: source, ...(await paramsOf(options)), ...(forkId && { forkId }) };
+  const more = { ...(await paramsOf(options)), ...(forkId && { forkId }) };
+  const askFor = (coordinationId: string) => {
+    const params = { coordinationId, ...more };
+    return askAboutPlan(host, { method: "coordination.plan.fork", params, options });
+  };
   try {
-    return await askAboutPlan(host, { method: "coordination.plan.fork", params, options });
+    return await askByPrefix(id, askFor, findFullId);
   } catch (error) {
     if (!isCoordinationError(error) || !forkId || !error.message.includes(MAY_BE_DONE)) throw error;
     const again = `ask again with --as ${quoteShellWord(forkId)}: then it is not run twice`;

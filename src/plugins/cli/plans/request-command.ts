@@ -1,7 +1,7 @@
 /** Owns: commands that ask something of one coordination or one of its steps. */
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
-import { askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
+import { askByPrefix, askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
 import { formatPrintable } from "../terminal/printable.ts";
@@ -43,13 +43,17 @@ async function ask(
   }: { readonly id: string; readonly step: string | undefined; readonly options: JsonOption },
 ): Promise<void> {
   if (isAnswer) refuseInModelShell();
-  const coordinationId = await resolveFullId(host, id);
-  const params = { coordinationId, ...(step !== undefined && { stepId: step }) };
-  const { replay } = await askGateway(host, method, params);
+  const askFor = async (coordinationId: string) => {
+    const params = { coordinationId, ...(step !== undefined && { stepId: step }) };
+    return { params, answer: await askGateway(host, method, params) };
+  };
+  const { params, answer } = await askByPrefix(id, askFor, () => resolveFullId(host, id));
+  const { replay } = answer;
   if (options.json) {
     await writeJson(host, { ok: true, ...params, replay: replay === true });
     return;
   }
+  const { coordinationId } = params;
   const target = step === undefined ? coordinationId : `step ${step} of ${coordinationId}`;
   const print = (text: string): string => formatPrintable(text, host.stdout.terminal.unicode);
   const sentence = print(`${replay === true ? again : sentenceDone} ${target}`);

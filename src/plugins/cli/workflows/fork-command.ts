@@ -90,7 +90,7 @@ async function fork(host: CliHost, id: string, options: ForkOptions): Promise<vo
   const source = await findSource(host, id, options);
   if (source.kind === "run") {
     refuse(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
-    return forkRun(host, source.id, options);
+    return forkRun(host, await source.findFullId(), options);
   }
   const why =
     options.mode === "replay"
@@ -98,26 +98,29 @@ async function fork(host: CliHost, id: string, options: ForkOptions): Promise<vo
       : "it is for workflow runs, and this is a coordination";
   refuse(findGivenFlag(options, RUN_FLAGS), why);
   refuse(findGivenFlag(options, { ledger: "--ledger" }), LEDGER_OF_GATEWAY);
-  return forkCoordination(host, source.id, options);
+  return forkCoordination(host, { id, findFullId: source.findFullId }, options);
 }
 
 interface Source {
   readonly kind: "run" | "coordination";
-  readonly id: string;
+  /** Fails for an id that several here begin with: the gateway may have a coordination with just this id. */
+  readonly findFullId: () => Promise<string>;
 }
 
 /** The ledger tells; where it does not know the id, what is asked for does, or else the id: hosts let those of runs begin alike. */
 async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
   try {
-    return await withLedger(host, options, (reader) => resolveEitherId(reader, id));
+    const { kind, id: fullId } = await withLedger(host, options, (reader) => resolveEitherId(reader, id));
+    return { kind, findFullId: () => Promise.resolve(fullId) };
   } catch (error) {
-    if (!isCoordinationError(error) || error.code === "INPUT_INVALID") throw error;
+    if (!isCoordinationError(error)) throw error;
     const isPlan = findGivenFlag(options, PLAN_FLAGS) !== undefined;
-    const isRun = findGivenFlag(options, RUN_FLAGS) !== undefined || id.startsWith("run-");
-    if (isRun && !isPlan) return { kind: "run", id };
+    const isRun = !isPlan && (findGivenFlag(options, RUN_FLAGS) !== undefined || id.startsWith("run-"));
+    const isSeveral = error.code === "INPUT_INVALID";
     // Whoever names a ledger does not ask for a coordination that only the gateway's has.
-    if (options.ledger !== undefined) throw error;
-    return { kind: "coordination", id };
+    if (id === "" || (isRun ? isSeveral : options.ledger !== undefined)) throw error;
+    const findFullId = () => (isSeveral ? Promise.reject(error) : Promise.resolve(id));
+    return { kind: isRun ? "run" : "coordination", findFullId };
   }
 }
 

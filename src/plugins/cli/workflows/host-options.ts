@@ -5,6 +5,7 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   DAY_MS,
+  hasUser,
   REPLAY_RETENTION_DAYS_MAX,
 } from "../../../agents/coordination/contracts/config/openwop-config.ts";
 import {
@@ -225,7 +226,12 @@ function parseBaseUrl(text: string): string {
 }
 
 function readPeers({ peer = [], peerToken: tokens = [] }: HostOptions) {
-  return { peers: peer.map(parsePeer), peerTokens: Object.fromEntries(tokens.map(parsePeerToken)) };
+  const peerTokens = new Map<string, string>();
+  for (const [origin, token] of tokens.map(parsePeerToken)) {
+    if (peerTokens.has(origin)) throw createInputError(`--peer-token: there are two tokens for ${origin}`);
+    peerTokens.set(origin, token);
+  }
+  return { peers: peer.map(parsePeer), peerTokens: Object.fromEntries(peerTokens) };
 }
 
 /** Parses a peer with its path, which tells peers of one origin apart. */
@@ -243,6 +249,10 @@ function readModel({ modelUrl, model }: HostOptions) {
   if (modelUrl === undefined && model === undefined) return {};
   if (modelUrl === undefined || model === undefined)
     throw createInputError("--model-url and --model belong together");
+  checkCalledUrl("--model-url", modelUrl, {
+    example: "http://127.0.0.1:11434/v1",
+    instead: "give the key of the model in OPENAI_API_KEY",
+  });
   const { OPENAI_API_KEY: key } = process.env;
   return { model: { baseUrl: modelUrl, model, ...(key !== undefined && { apiKey: key }) } };
 }
@@ -273,10 +283,26 @@ function parsePair(option: string, form: string, text: string): [name: string, v
 
 function parseServer(text: string): [name: string, url: string] {
   const [name, url] = parsePair("--mcp-server", "<name>=<url>", text);
+  checkCalledUrl("--mcp-server", url, {
+    example: "https://tools.example/mcp",
+    instead: "give a bearer token for its origin by --peer-token",
+  });
+  return [name, url];
+}
+
+/** Checks an address that requests are sent to. The error does not quote it, because it may hold a password. */
+function checkCalledUrl(
+  option: string,
+  url: string,
+  { example, instead }: { readonly example: string; readonly instead: string },
+): void {
   const { protocol } = URL.parse(url) ?? {};
   if (protocol !== "http:" && protocol !== "https:")
-    throw createInputError(`--mcp-server: ${url}: expected a URL such as https://tools.example/mcp`);
-  return [name, url];
+    throw createInputError(`${option}: expected a URL such as ${example}`);
+  if (hasUser(url))
+    throw createInputError(
+      `${option}: expected a URL without a user and password, because none with them is called; ${instead}`,
+    );
 }
 
 /**

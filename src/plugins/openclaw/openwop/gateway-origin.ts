@@ -9,12 +9,19 @@ export interface GatewayPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
+interface GatewaySettings {
+  readonly port?: unknown;
+  readonly tls?: { readonly enabled?: unknown };
+}
+
 /** Returns such as `http://127.0.0.1:18789`. */
 export function formatGatewayOrigin({
   config,
   env: { OPENCLAW_GATEWAY_PORT: portGiven },
 }: GatewayPlace): string {
-  const { gateway } = (config ?? {}) as { readonly gateway?: { readonly port?: unknown } };
+  const { gateway } = (config ?? {}) as { readonly gateway?: GatewaySettings };
   const [port = GATEWAY_PORT] = [Number(portGiven), Number(gateway?.port)].filter((each) => each > 0);
-  return `http://127.0.0.1:${port}`;
+  // The port then speaks TLS only.
+  const scheme = gateway?.tls?.enabled === true ? "https" : "http";
+  return `${scheme}://127.0.0.1:${port}`;
 }

@@ -95,15 +95,16 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
 
 /** An aborted call resolves. */
 function answerOf(completion: Completion, request: ChatRequest): ChatAnswer | OutboundFailure {
-  const { stopReason, provider, model, responseModel, usage } = completion;
+  const { text, stopReason, provider, model, responseModel, usage } = completion;
+  const isCut = text.length > BOUNDS.replyCharsMax;
   if (stopReason === "aborted") return createAborted();
   if (stopReason === "error") return createUnavailable("the host's model failed");
   return {
     kind: "answered",
     provider,
     model: responseModel ?? model,
-    ...readAnswer(completion.text.slice(0, BOUNDS.replyCharsMax), request),
-    finishReason: FINISHES[stopReason ?? ""] ?? "other",
+    ...readAnswer(text.slice(0, BOUNDS.replyCharsMax), request),
+    finishReason: isCut ? "length" : (FINISHES[stopReason ?? ""] ?? "other"),
     usage: {
       ...(usage.inputTokens !== undefined && { inputTokens: usage.inputTokens }),
       ...(usage.outputTokens !== undefined && { outputTokens: usage.outputTokens }),

@@ -9,6 +9,8 @@ export interface MetricsFace {
   /** Returns all metrics, and the type of that text. @throws CoordinationError where the ledger cannot be read */
   scrape(): Promise<{ readonly text: string; readonly contentType: string }>;
   readonly noteAppend: () => Promise<MetricsHost["noteAppend"]>;
+  /** Has all counted that is appended from now on, however late the metrics read the ledger first. */
+  countFromNow(reads: Pick<RunningCoordinator["reads"], "newestPosition">): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -21,12 +23,17 @@ export interface MetricsFaceDependencies {
 
 export function createMetricsFace({ logger, place, coordinator }: MetricsFaceDependencies): MetricsFace {
   let isUsed = false;
+  let start: number | undefined;
+  const prepare = async (): Promise<number | undefined> => {
+    await coordinator();
+    return start;
+  };
   // Counting begins here, so it is made with the runtime.
   const load = createOnce(() => {
     isUsed = true;
     return runOutsideCalls(async () => {
       const { createMetricsHost } = await import("../../compose-metrics.ts");
-      return createMetricsHost({ logger, ledgerPath: place, prepare: coordinator });
+      return createMetricsHost({ logger, ledgerPath: place, prepare });
     });
   });
   return {
@@ -35,6 +42,10 @@ export function createMetricsFace({ logger, place, coordinator }: MetricsFaceDep
       return { text: await host.scrape(), contentType: host.contentType };
     },
     noteAppend: async () => (await load()).noteAppend,
+    countFromNow: async (reads) => {
+      // Where it cannot be read, the metrics begin with their first look.
+      start = await reads.newestPosition().catch(() => undefined);
+    },
     close: async () => {
       if (isUsed) await (await load()).close();
     },

@@ -41,11 +41,12 @@ export interface DiscoveryDocument {
   readonly etag: string;
 }
 
-/** `fixtures`: ids of the conformance workflows that are there. */
+/** `fixtures`: ids of the conformance workflows that are there. `transports`: those besides this protocol's own. */
 export function createDiscoveryDocument(
   advertised: Advertised,
   hostId: string,
   fixtures: readonly string[],
+  transports: readonly string[] = [],
 ): DiscoveryDocument {
   const families = {
     runs: { pauseResume: { supported: true, drainPolicies: ["immediate", "drain-current-node"] } },
@@ -63,7 +64,7 @@ export function createDiscoveryDocument(
     supportedEnvelopes: ["clarification.request", "schema.request", "schema.response", "error"],
     schemaVersions: {},
     limits: LIMITS,
-    supportedTransports: ["rest"],
+    supportedTransports: ["rest", ...transports],
     ...(fixtures.length > 0 && { fixtures: [...new Set(fixtures)].toSorted() }),
     ...families,
     capabilities: families,

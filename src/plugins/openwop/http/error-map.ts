@@ -25,6 +25,7 @@ export const HOST_ERROR_STATUS: Readonly<Record<HostErrorCode, number>> = {
   interrupt_already_resolved: 409,
   interrupt_expired: 410,
   interrupt_inspect_only: 403,
+  mock_provider_forbidden: 403,
   workflow_not_found: 404,
   invalid_from_seq: 422,
   replay_memory_snapshot_unavailable: 422,
@@ -86,6 +87,8 @@ export interface HttpRefusal {
   readonly message: string;
   readonly details?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The body could not be parsed, which other protocols have a code for. */
+  readonly isUnparsed?: true;
 }
 
 export function refuse(

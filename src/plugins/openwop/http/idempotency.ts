@@ -80,7 +80,7 @@ function keepAnswer(made: Answer): WorkOutcome<Answer> {
   const answer = findKeepable(made);
   if (!answer) return { value: made, keep: "nothing" };
   if (made.kind === "json" && made.keep) return { value: made, keep: made.keep };
-  if (!isFinal(made, answer)) return { value: answer, keep: "nothing" };
+  if (!isFinal(made, answer)) return { value: made, keep: "nothing" };
   const { status, headers } = answer;
   const body = answer.kind === "json" ? JSON.stringify(answer.body) : NO_BODY;
   return { value: { ...answer, headers: { ...headers, [REPLAYED]: "false" } }, keep: { status, body } };

@@ -17,12 +17,12 @@ export interface RateLimiter {
   reset(): void;
 }
 
-/** Whom a refusal names. */
-export type RateScope = "tenant" | "address";
+/** Whom a refusal names, in the words of the protocol: an address, which may be anybody's, is `global`. */
+export type RateScope = "tenant" | "global";
 
 const MESSAGES: Readonly<Record<RateScope, string>> = {
   tenant: "This tenant makes more requests than it may. Wait and try again.",
-  address: "Too many requests of this address came without a token that is known. Wait and try again.",
+  global: "Too many requests of this address came without a token that is known. Wait and try again.",
 };
 
 /** More than there are tenants; of addresses, those that asked last. */

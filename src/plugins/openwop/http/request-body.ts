@@ -47,7 +47,7 @@ export async function readBody(request: HonoRequest): Promise<ReadBody> {
   try {
     return { kind: "body", value: JSON.parse(text) };
   } catch {
-    return refuse("validation_error", "The body is not JSON.");
+    return { ...refuse("validation_error", "The body is not JSON."), isUnparsed: true };
   }
 }
 

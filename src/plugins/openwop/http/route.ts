@@ -109,8 +109,12 @@ interface RouteDescription {
   readonly isHidden?: boolean;
   /** Statuses of its own refusals, besides those that follow from the rest (`openapi.ts`). */
   readonly refusals?: readonly number[];
+  /** Forms the body of a refusal as another protocol has it. Absent: as this one has it. */
+  readonly formatRefusal?: (refusal: HttpRefusal, status: number) => unknown;
   /** Streams server-sent events where these are asked for. */
   readonly streams?: boolean;
+  /** True of a body that begins something and is answered by a stream: where there is no place for one, nothing is begun. */
+  readonly needsStreamPlace?: (body: unknown) => boolean;
   /** Its answer may be as large as a run: it is written as JSON in slices. */
   readonly isLong?: boolean;
   /** Without it the route is always there. */
@@ -124,6 +128,8 @@ export interface Route extends RouteDescription {
 
 /** Routes of another protocol over the same host, which are no part of this one's document. */
 export interface ProtocolFace {
+  /** Its name in the discovery document. */
+  readonly transport: "mcp" | "a2a";
   readonly routes: readonly Route[];
   /** Ends what its clients have open. */
   close(): Promise<void>;

@@ -14,7 +14,7 @@ import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
 import { giveWay, runInSlices } from "../../../platform/give-way.ts";
 import { countBytes, streamParts } from "../../../platform/text-parts.ts";
 import { writeJson } from "../../../platform/write-json.ts";
-import type { Quotas } from "../../../agents/coordination/contracts/workflows/quotas.ts";
+import type { QuotaRefusal, Quotas } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import { refuseQuota } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import type { AtOnce } from "./at-once.ts";
 import { followStream } from "./follow-stream.ts";
@@ -65,10 +65,10 @@ export function serveRoute(
 ): (context: Context) => Promise<Response> {
   return async (context) => {
     try {
-      return responseOf(await answerWithinQuotas(route, dependencies, context));
+      return respond(route, await answerWithinQuotas(route, dependencies, context));
     } catch (error) {
       const { operationId } = route;
-      return responseOf(failureOf(error, operationId, dependencies.logger, kindOf(route, context)));
+      return respond(route, failureOf(error, operationId, dependencies.logger, kindOf(route, context)));
     }
   };
 }
@@ -76,6 +76,12 @@ export function serveRoute(
 function kindOf({ method }: Route, { req }: Context): RequestKind {
   if (method === "GET") return "read";
   return req.header("idempotency-key") === undefined ? "change" : "keyed change";
+}
+
+function respond({ formatRefusal }: Route, answer: Answer): Response {
+  if (answer.kind !== "refused" || !formatRefusal) return responseOf(answer);
+  const made = createErrorAnswer(answer);
+  return responseOf({ ...made, body: formatRefusal(answer, made.status) });
 }
 
 export function responseOf(answer: Answer): Response {
@@ -119,37 +125,63 @@ async function answerWithinQuotas(
   const leave = address === undefined ? NO_ADDRESS : dependencies.addressRequests.enter(address);
   if (!leave) return refuseQuota(dependencies.quotas, "addressRequests");
   try {
-    const answer = await answerTo(route, dependencies, context);
-    return answer.kind === "stream" ? countStream(route, dependencies, { context, answer }) : answer;
+    return await answerTo(route, dependencies, context);
   } finally {
     leave();
   }
 }
 
-interface Streaming {
+interface LetIn {
   readonly context: Context;
-  readonly answer: StreamAnswer;
+  readonly ask: Ask;
 }
 
-function countStream(route: Route, dependencies: ServeDependencies, { context, answer }: Streaming): Answer {
-  const { body } = answer;
-  if (!body) return answer;
-  const address = addressOf(context);
-  const caller = callerOf(route, dependencies, context);
-  const ofAddress = address === undefined ? NO_ADDRESS : dependencies.addressStreams.enter(address);
-  const ofTenant = "kind" in caller ? NO_ADDRESS : dependencies.tenantStreams.enter(caller.tenant);
-  if (ofAddress && ofTenant)
-    return {
-      ...answer,
-      body: followStream(body, () => {
-        ofAddress();
-        ofTenant();
-      }),
-    };
-  ofAddress?.();
-  ofTenant?.();
+/** Handles a request. One that begins something and is answered by a stream needs a place for the stream first. */
+async function handleAsk(route: Route, dependencies: ServeDependencies, request: LetIn): Promise<Answer> {
+  const early = route.needsStreamPlace?.(request.ask.body)
+    ? takeStreamPlace(dependencies, request)
+    : undefined;
+  if (early?.kind === "refused") return early;
+  let isStreaming = false;
+  try {
+    const answer = await route.handle(request.ask, dependencies);
+    if (answer.kind !== "stream" || !answer.body) return answer;
+    isStreaming = true;
+    return countStream(answer, answer.body, early ?? takeStreamPlace(dependencies, request));
+  } finally {
+    if (!isStreaming) early?.leave();
+  }
+}
+
+function countStream(
+  answer: StreamAnswer,
+  body: NonNullable<StreamAnswer["body"]>,
+  place: StreamPlace | QuotaRefusal,
+): Answer {
+  if (place.kind === "taken") return { ...answer, body: followStream(body, place.leave) };
   void body.cancel();
-  return refuseQuota(dependencies.quotas, ofAddress ? "streams" : "addressStreams");
+  return place;
+}
+
+interface StreamPlace {
+  readonly kind: "taken";
+  readonly leave: () => void;
+}
+
+function takeStreamPlace(
+  { addressStreams, tenantStreams, quotas }: ServeDependencies,
+  { context, ask }: LetIn,
+): StreamPlace | QuotaRefusal {
+  const address = addressOf(context);
+  const ofAddress = address === undefined ? NO_ADDRESS : addressStreams.enter(address);
+  const ofTenant = tenantStreams.enter(ask.caller.tenant);
+  const leave = (): void => {
+    ofAddress?.();
+    ofTenant?.();
+  };
+  if (ofAddress && ofTenant) return { kind: "taken", leave };
+  leave();
+  return refuseQuota(quotas, ofAddress ? "streams" : "addressStreams");
 }
 
 async function answerTo(route: Route, dependencies: ServeDependencies, context: Context): Promise<Answer> {
@@ -163,7 +195,7 @@ async function answerTo(route: Route, dependencies: ServeDependencies, context: 
   if (refused) return refused;
   const answer =
     route.method === "GET"
-      ? await route.handle(ask, dependencies)
+      ? await handleAsk(route, dependencies, { context, ask })
       : await answerPost(route, dependencies, { context, caller });
   return route.isLong && answer.kind === "json" ? await writeInSlices(answer) : answer;
 }
@@ -254,7 +286,7 @@ async function answerPost(
   const { value: body } = checked;
   const key = context.req.header("idempotency-key");
   const ask = askOf(route, context, { caller, body });
-  if (key === undefined) return await route.handle(ask, dependencies);
+  if (key === undefined) return await handleAsk(route, dependencies, { context, ask });
   const keyed = {
     tenant: keyspaceOf(route, ask),
     endpoint: `${route.method} ${route.path}`,
@@ -265,7 +297,7 @@ async function answerPost(
   };
   const { host, clock } = dependencies;
   return await runOnceForKey({ requests: host.requests, clock }, keyed, async (again) =>
-    route.handle({ ...ask, ...again }, dependencies),
+    handleAsk(route, dependencies, { context, ask: { ...ask, ...again } }),
   );
 }
 

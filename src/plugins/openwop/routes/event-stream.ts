@@ -17,6 +17,7 @@ import type {
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { writeJson } from "../../../platform/write-json.ts";
 import type { OpenStream, StreamHub } from "../http/stream-hub.ts";
+import { addMessageChunks, type ShownEvent } from "./message-chunks.ts";
 import { isInMode, isUrgentType, type StreamRequest } from "./stream-modes.ts";
 
 const ENCODER = new TextEncoder();
@@ -47,6 +48,8 @@ interface Live extends OpenStream {
   readonly subject: StreamSubject;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   next: number;
+  /** The event ahead of `next`, where it was read. */
+  last: HostEvent | undefined;
   /** Since the last reading, or beyond it. */
   mayHaveMore: boolean;
   /** Events as JSON that wait to be sent together. */
@@ -88,6 +91,7 @@ function open(
     subject,
     controller,
     next: subject.from,
+    last: undefined,
     unread: 0,
     phase: "idle",
     batch: [],
@@ -160,6 +164,7 @@ async function take(live: Live, { events, isComplete }: EventPage): Promise<void
   if (last) {
     await send(live, events);
     live.next = last.sequence + 1;
+    live.last = last;
   }
   const isFull = events.length >= HTTP_BOUNDS.pageEvents;
   if (isFull) live.mayHaveMore = true;
@@ -168,7 +173,10 @@ async function take(live: Live, { events, isComplete }: EventPage): Promise<void
 
 async function send(live: Live, events: readonly HostEvent[]): Promise<void> {
   const { modes, bufferMs } = live.subject.request;
-  const admitted = events.filter(({ type }) => modes.some((mode) => isInMode(mode, type)));
+  const shown: readonly ShownEvent[] = modes.includes("messages")
+    ? addMessageChunks(events, live.last)
+    : events;
+  const admitted = shown.filter(({ type }) => modes.some((mode) => isInMode(mode, type)));
   const last = admitted.at(-1);
   if (!last) return;
   const items = modes.includes("values") ? await createSnapshots(live, last) : admitted;
@@ -205,7 +213,7 @@ interface Sendable {
 }
 
 /** The state after all that was read: states in between are not kept. */
-async function createSnapshots(live: Live, after: HostEvent): Promise<readonly Sendable[]> {
+async function createSnapshots(live: Live, after: ShownEvent): Promise<readonly Sendable[]> {
   const { caller, runId } = live.subject;
   const snapshot = await live.dependencies.host.snapshot(caller, runId);
   if (snapshot.kind === "refused") return [];

@@ -170,9 +170,10 @@ function isPausedAlready({ code, details }: HostRefusal): boolean {
   return details?.["runStatus"] === "paused" || details?.["pauseRequested"] !== undefined;
 }
 
-/** True of a resumption that is refused because the run goes on. */
+/** True of a resumption that is refused because the run goes on. A run that cannot be paused was never resumed. */
 function isResumedAlready({ code, details }: HostRefusal): boolean {
   const status = details?.["runStatus"] as WorkflowStatus | undefined;
+  if (details?.["canPause"] === false) return false;
   return code === "run_not_paused" && status !== undefined && !hasRunEnded(status);
 }
 
@@ -233,6 +234,12 @@ function rootOf({
 function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefined {
   if (header("x-force-engine-version") !== undefined)
     return refuse("force_engine_version_forbidden", "This host runs every run under its one engine version.");
+  if (header("x-dedup")?.trim().toLowerCase() === "enforce")
+    return refuse(
+      "capability_required",
+      "This host does not refuse a second run of a scope. Leave `X-Dedup` out, and send an `Idempotency-Key`.",
+      { requiredCapability: "X-Dedup" },
+    );
   if (body.callbackUrl !== undefined)
     return refuse("capability_required", "This host calls nobody back.", { requiredCapability: "webhooks" });
   const charsMax = WORKFLOW_BOUNDS.metadataCharsMax;

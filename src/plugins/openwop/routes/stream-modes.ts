@@ -1,6 +1,7 @@
 /** Owns: which events a stream mode shows (stream-modes.md), and what a client may ask of a stream. */
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { MESSAGE_CHUNK } from "./message-chunks.ts";
 
 const MODES = ["updates", "values", "messages", "debug"] as const;
 export type StreamMode = (typeof MODES)[number];
@@ -66,7 +67,7 @@ export function isInMode(mode: StreamMode, type: string): boolean {
     case "debug":
       return true;
     case "messages":
-      return type === "ai.message.chunk";
+      return type === MESSAGE_CHUNK;
     case "values":
       return UPDATES.has(type) || type === "node.started";
     case "updates":

@@ -1,6 +1,6 @@
 /** Owns: finding the runs of one tenant, the newest first, in a listing of all. Looks at a bounded number of runs. */
-import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
+import { isAskingSomebody } from "../../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Caller,
   RunSnapshot,
@@ -9,8 +9,8 @@ import { readUnlessDamaged, type RunAccess } from "./run-access.ts";
 
 export interface RunsWanted {
   readonly limit: number;
-  /** Only those that wait for somebody. */
-  readonly isWaiting?: boolean;
+  /** Only those that ask somebody something. */
+  readonly isAsking?: boolean;
   /** Only entries after this one. */
   readonly after?: { readonly ordinal: number };
 }
@@ -31,16 +31,16 @@ const LOOKED_AT_MAX = 10_000;
 export async function listTenantRuns(
   { runs: store }: RunAccess,
   { tenant }: Caller,
-  { limit, isWaiting = false, after }: RunsWanted,
+  { limit, isAsking = false, after }: RunsWanted,
 ): Promise<TenantRuns> {
   const runs: WorkflowEntry[] = [];
   const isWanted = (entry: WorkflowEntry): boolean =>
-    entry.summary.tenant === tenant && (!isWaiting || isAsking(entry));
+    entry.summary.tenant === tenant && (!isAsking || isAskingSomebody(entry.summary));
   let last = after;
   for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += PAGE) {
     const page = await store.list({
       limit: PAGE,
-      ...(isWaiting && { status: "running" }),
+      ...(isAsking && { status: "running" }),
       ...(last && { after: last }),
     });
     for (const entry of page.filter((each) => isWanted(each))) {
@@ -66,8 +66,4 @@ export async function readListedRun(
 
 function createCut(runs: readonly WorkflowEntry[], next: RunsWanted["after"]): TenantRuns {
   return { runs, ...(next && { next: { ordinal: next.ordinal } }) };
-}
-
-function isAsking({ summary: { status } }: WorkflowEntry): boolean {
-  return !hasRunEnded(status) && status.startsWith("waiting-");
 }

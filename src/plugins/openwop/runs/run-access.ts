@@ -5,7 +5,10 @@ import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { OutputContract } from "../../../agents/coordination/ports/output-contract.ts";
 import type { WorkflowStore } from "../../../agents/coordination/ports/workflow-store.ts";
-import { followRun } from "../../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
+import {
+  followRun,
+  type FollowedUntil,
+} from "../../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Answered,
   Caller,
@@ -47,15 +50,16 @@ interface Wait {
   readonly caller: Caller;
   readonly signal: AbortSignal;
   readonly waitMs: number;
+  readonly until?: FollowedUntil;
   /** Hears of the run whenever it has news. */
   readonly onChange?: (snapshot: RunSnapshot) => void;
 }
 
-/** Resolves when the run has ended or waits for somebody, when the time is over, and when `signal` aborts. */
+/** Resolves when the run has ended or is as far as it is waited for, when the time is over, and when `signal` aborts. */
 export async function waitForRun(
   { host, clock }: RunAccess,
   runId: string,
-  { caller, signal, waitMs, onChange }: Wait,
+  { caller, signal, waitMs, until, onChange }: Wait,
 ): Promise<Answered<RunSnapshot>> {
   const over = new AbortController();
   const stop = clock.wakeAt(addMs(clock.now(), waitMs), () => {
@@ -64,7 +68,7 @@ export async function waitForRun(
   let last: Answered<RunSnapshot> | undefined;
   try {
     const either = AbortSignal.any([signal, over.signal]);
-    for await (const found of followRun(host, runId, { caller, signal: either })) {
+    for await (const found of followRun(host, runId, { caller, signal: either, ...(until && { until }) })) {
       last = found;
       if (found.kind === "done") onChange?.(found.value);
     }

@@ -1,4 +1,6 @@
 /** Owns: the question that a run, or a run that it waits for, asks people, as programs are told it. */
+import type { WorkflowStatus } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import { isAskingSomebody } from "../../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Caller,
   OpenInterrupt,
@@ -52,13 +54,14 @@ interface Parent {
 
 interface ChildRun extends Parent {
   readonly runId: string;
-  readonly status: string;
+  readonly status: WorkflowStatus;
+  readonly isAsking?: true;
 }
 
 /** So many runs that wait for one another are looked through. */
 const DEPTH_MAX = 16;
 
-/** Finds the question of the run, or of the first run that it waits for, directly or not, and that waits for somebody. */
+/** Finds the question of the run, or of the first run that it waits for, directly or not, and that asks somebody something. */
 export async function findQuestion(
   host: Pick<WorkflowHost, "snapshot">,
   caller: Caller,
@@ -69,7 +72,7 @@ export async function findQuestion(
     const question = readQuestion(run);
     if (question) return question;
     const { childRuns = [] } = run as Parent;
-    const child = childRuns.find(({ status }) => status.startsWith("waiting-"));
+    const child = childRuns.find(isAskingSomebody);
     // A log that cannot be read is no reason to show nothing of the run above.
     const found = child && (await readUnlessDamaged(host, caller, child.runId));
     run = found?.kind === "done" ? found.value : undefined;
@@ -90,6 +93,23 @@ export async function findNamedQuestion(
   if (!isWithin(snapshot, runId)) return undefined;
   const question = await readOpenQuestion(host, caller, { ...name, runId });
   return question && isNamed(question, name) ? question : undefined;
+}
+
+/** Lists everything that the run itself asks, the question that it asked first before the others. */
+export async function listQuestions(
+  host: Pick<WorkflowHost, "question">,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<ShownQuestion[]> {
+  const first = readQuestion(snapshot);
+  if (!first) return [];
+  const questions = [first];
+  for (const nodeId of listSuspendedNodes(snapshot)) {
+    if (nodeId === first.nodeId) continue;
+    const question = await readQuestionOfNode(host, caller, first.runId, { nodeId });
+    if (question) questions.push(question);
+  }
+  return questions;
 }
 
 interface QuestionOfRun extends QuestionName {

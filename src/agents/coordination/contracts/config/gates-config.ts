@@ -81,7 +81,10 @@ export type GatesConfig = z.output<typeof gatesSchema>;
 
 /** A signed request to an address of the operator's. */
 const webhookSchema = z.strictObject({
-  url: z.url().max(BOUNDS.resourceCharsMax).describe("Where a signed request is sent to."),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(BOUNDS.resourceCharsMax)
+    .describe("Where a signed request is sent to."),
   secret: z
     .string()
     .min(16)
@@ -134,7 +137,7 @@ export const escalationsSchema = z
       .default({})
       .describe("Addresses by name, for the channel `webhook:NAME`."),
     answerBaseUrl: z
-      .url()
+      .url({ protocol: /^https?$/ })
       .max(BOUNDS.resourceCharsMax)
       .optional()
       .describe("The gateway's address from outside; webhooks are told to answer below it."),

@@ -17,6 +17,12 @@ const secret = z
   .max(BOUNDS.resourceCharsMax)
   .regex(new RegExp(`^(?:${VARIABLE}|[\\x21-\\x7e]{${TOKEN_CHARS_MIN},})$`));
 
+/** A token of another host, which says how long it is. */
+const foreignToken = z
+  .string()
+  .max(BOUNDS.resourceCharsMax)
+  .regex(new RegExp(`^(?:${VARIABLE}|[\\x21-\\x7e]+)$`));
+
 const tenant = z
   .string()
   .max(BOUNDS.idCharsMax)
@@ -24,7 +30,22 @@ const tenant = z
 const origin = z
   .string()
   .max(BOUNDS.resourceCharsMax)
-  .regex(/^https?:\/\/[^/?#\s@]+$/);
+  .regex(/^https?:\/\/[^/?#\s@]+$/)
+  .refine((text) => URL.canParse(text), "an origin such as https://peer.example");
+
+/** Returns true where an address holds a user or password, which no request is sent to. */
+export function hasUser(address: string): boolean {
+  const url = URL.parse(address);
+  return url !== null && (url.username !== "" || url.password !== "");
+}
+
+const mcpServer = z
+  .url({ protocol: /^https?$/ })
+  .max(BOUNDS.resourceCharsMax)
+  .refine(
+    (address) => !hasUser(address),
+    "an address without a user and password, because none with them is called; give a bearer token for its origin in openwop.peerTokens",
+  );
 
 const tokenSchema = z.strictObject({
   token: secret.describe(
@@ -136,7 +157,7 @@ export const openWopSchema = z
           .string()
           .max(BOUNDS.openWopServerCharsMax)
           .regex(/^[A-Za-z0-9_-]+$/),
-        z.url().max(BOUNDS.resourceCharsMax),
+        mcpServer,
       )
       .refine((servers) => Object.keys(servers).length <= BOUNDS.openWopOriginsMax)
       .default({})
@@ -197,7 +218,7 @@ export const openWopSchema = z
         "Other OpenWOP hosts that a run may name in its input `peerUrl`, by origin and path, besides those of `peerTokens` and of workflows.",
       ),
     peerTokens: z
-      .record(origin, secret)
+      .record(origin, foreignToken)
       .refine((tokens) => Object.keys(tokens).length <= BOUNDS.openWopOriginsMax)
       .default({})
       .describe("Bearer tokens for peers, by their origin; may be given as `${VARIABLE}`."),

@@ -24,7 +24,7 @@ const verifierSchema = z.object({
   agentId: z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax),
   /** Keys of what is looked at. */
   criteria: keys.default([]),
-  /** Checks by key. Without any a critic model rules on the criteria. */
+  /** Checks by key. A critic model rules on the criteria that none of them looks at. */
   checks: z
     .record(criterionKeySchema, remoteCheckSchema)
     .refine((checks) => Object.keys(checks).length <= BOUNDS.checksPerStepMax, "too many checks")
@@ -102,25 +102,33 @@ export function readChildGate(config: Readonly<Record<string, unknown>>): GateRe
 const ANY_CRITERION = "acceptable";
 const RUBRIC = "Rule whether these outputs of a run are what a careful person would accept and build on.";
 
-/** The checks that are made, by key. */
-export function checksOf({
+/**
+ * Lists the checks that are made, each with its key. A critic is asked beside those that are stated where it has instructions, or
+ * where none of them looks at some criterion: a pass names the criteria, so somebody has to have looked at each.
+ */
+export function listChecks({
   agentId,
   criteria,
   checks = {},
   systemPrompt,
-}: VerifierConfig): Readonly<Record<string, Check>> {
+}: VerifierConfig): readonly (readonly [key: string, check: Check])[] {
   const stated = Object.entries(checks).map(([key, check]): [string, Check] => [
     key,
     check.kind === "model" ? { ...check, agent: agentId } : check,
   ]);
-  if (stated.length > 0 && systemPrompt === undefined) return Object.fromEntries(stated);
+  const covered = new Set(
+    stated.flatMap(([key, check]) => (check.kind === "model" ? check.criteria : [key])),
+  );
+  const open = systemPrompt === undefined ? criteria.filter((key) => !covered.has(key)) : criteria;
+  if (stated.length > 0 && systemPrompt === undefined && open.length === 0) return stated;
   const critic: Check = {
     kind: "model",
     agent: agentId,
     rubric: systemPrompt ?? RUBRIC,
-    criteria: criteria.length > 0 ? criteria : [ANY_CRITERION],
+    criteria: open.length > 0 ? open : [ANY_CRITERION],
   };
-  return Object.fromEntries([...stated, [CRITIC_KEY, critic]]);
+  // Not a record: a check may have the same key.
+  return [...stated, [CRITIC_KEY, critic]];
 }
 
 const CRITIC_KEY = "critic";

@@ -65,10 +65,12 @@ const REACHED: Readonly<Record<keyof Quotas, readonly [what: string, remedy: str
 export function refuseQuota(quotas: Quotas, quota: keyof Quotas, retryAfter = 1): QuotaRefusal {
   const [subject, remedy] = REACHED[quota];
   const limit = quotas[quota];
+  // The protocol has no word for an address, which may be anybody's.
+  const scope = quota.startsWith("address") ? "global" : "tenant";
   return {
     kind: "refused",
     code: "rate_limited",
     message: `The quota ${quota} is reached: at most ${limit} ${subject}. ${remedy}, or ask the operator for more.`,
-    details: { quota, limit, retryAfter, scope: quota.startsWith("address") ? "address" : "tenant" },
+    details: { quota, limit, retryAfter, scope },
   };
 }

@@ -145,14 +145,19 @@ async function checkTaken(
 function checkSummary({ run }: Check, { runId, summary }: Entry): StoredProblem[] {
   if (!summary) return [{ kind: "index_differs", message: "the summary cannot be read", runId }];
   const { root: _root, wakesAtMs: _wakesAtMs, ...stored } = summary;
-  const derived = run && {
-    ...summarizeRun(run, stored.driver),
-    // Ledgers from before quotas do not count characters.
-    ...(stored.chars !== undefined && { chars: run.chars }),
-  };
-  return isSameValue(derived, stored)
+  return isSameValue(run && summarizeAsStored(run, stored), stored)
     ? []
     : [{ kind: "index_differs", message: "the summary differs from the state that the log gives", runId }];
+}
+
+/** Leaves out what ledgers of earlier versions do not have: that a run asks while it works, and how many characters it has. */
+function summarizeAsStored(run: WorkflowRun, { driver, isAsking, chars }: WorkflowSummary): WorkflowSummary {
+  const { isAsking: asks, ...summary } = summarizeRun(run, driver);
+  return {
+    ...summary,
+    ...(isAsking && asks && { isAsking }),
+    ...(chars !== undefined && { chars: run.chars }),
+  };
 }
 
 interface Check {

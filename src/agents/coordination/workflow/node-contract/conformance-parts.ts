@@ -45,6 +45,26 @@ export function describePlayedPart({ id }: WorkflowNode, part: string): string {
   return `node ${id} has ${part}, which only a host that is tested plays: serve it with --test-seams, or take it out`;
 }
 
+interface ScriptedProvider {
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** Finds the scripted provider that the options of a run want asked in place of the real one, which is refused whether or not the host is tested. */
+export function findScriptedProvider({
+  mockProvider,
+}: Readonly<Record<string, unknown>>): ScriptedProvider | undefined {
+  if (mockProvider === undefined || mockProvider === null) return undefined;
+  return {
+    message:
+      "this host has no mock providers for runs; leave `configurable.mockProvider` out, or set it to null in the overlay of a branch",
+    details: {
+      ...(isRecord(mockProvider) && { requestedProvider: mockProvider["id"] }),
+      supportedProviders: [],
+    },
+  };
+}
+
 /** True when the configuration says what a supervisor's model is asked. */
 export function hasSupervisorModel({ config }: WorkflowNode): boolean {
   return ["model", "prompt", "systemPrompt"].some((key) => config[key] !== undefined);

@@ -200,6 +200,10 @@ export interface ModelAsk {
   readonly isPlayed?: true;
   readonly agentId?: string;
   readonly model?: string;
+  /** The provider whose model it is. Absent: the host's choice. */
+  readonly provider?: string;
+  /** The name of the provider's model for a host that routes to several. Absent with a provider: none of that one is named. */
+  readonly routedModel?: string;
   readonly system?: string;
   readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[];
   /** Becomes the last message: how the run stood when the node was entered. */

@@ -3,7 +3,8 @@ import { REFUSED, type WorkflowDraft } from "../../contracts/workflows/workflow-
 import { findJson } from "../node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-contract/node-type.ts";
 import type { GraphNode } from "../state/node-graph.ts";
-import { inputsOf, type Values } from "../state/values.ts";
+import { readModelOptions } from "../state/model-options.ts";
+import { inputsOf } from "../state/values.ts";
 import { listSchemaProblems } from "../../plan/output-schema.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { draftCompleted, draftFailed, draftFailureOf } from "./ends.ts";
@@ -62,16 +63,13 @@ function draftEmpty(view: NodeView): WorkflowDraft[] {
 
 function createAskEffect(view: NodeView): NodeEffect {
   const { config, agent } = view.node.node;
-  const { model, temperature, maxTokens }: Values = { ...view.run.started.configurable, ...config };
   const request: ModelAsk = {
     ...(view.settings.play?.isModelPlayed(view.node) && { isPlayed: true }),
     ...(agent && { agentId: agent.agentId }),
-    ...(typeof model === "string" && { model }),
     ...(typeof config["systemPrompt"] === "string" && { system: config["systemPrompt"] }),
     messages: messagesOf(view),
     ...(isRecord(config["outputSchema"]) && { schema: config["outputSchema"] }),
-    ...(typeof temperature === "number" && { temperature }),
-    maxTokens: typeof maxTokens === "number" ? maxTokens : MAX_TOKENS,
+    ...readModelOptions(view.run.started.configurable, config, MAX_TOKENS),
   };
   const { nodeId, executions } = view.nodeRun;
   return { kind: "ask_model", id: `${nodeId}:${executions}:ask`, nodeId, request };

@@ -4,6 +4,7 @@ import { decisionSchema, type OrchestratorDecision } from "../../contracts/workf
 import { listJson } from "../node-contract/json-in.ts";
 import type { EffectOutcome, NodeEffect, NodeView } from "../node-contract/node-type.ts";
 import type { TurnAsk } from "../node-contract/turn-inputs.ts";
+import { readModelOptions } from "../state/model-options.ts";
 import type { Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { memoryScopeOf } from "./memory-nodes.ts";
@@ -26,27 +27,21 @@ export function askSupervisor(view: NodeView): NodeEffect {
     const value = config[key];
     return typeof value === "string" && value !== "" ? value : undefined;
   };
-  const model = readText("model") ?? modelOf(view.run.started.configurable);
+  const { model } = config;
   return {
     kind: "ask_model",
     id: `${view.nodeRun.nodeId}:${view.nodeRun.executions}:decide`,
     nodeId: view.nodeRun.nodeId,
     request: {
       ...(agent && { agentId: agent.agentId }),
-      ...(model !== undefined && { model }),
       system: [readText("systemPrompt") ?? readText("prompt") ?? "", RULES, describeWorkers(config)]
         .join("\n\n")
         .trim(),
       messages: [],
       turn: turnOf(view),
-      maxTokens: MAX_TOKENS,
+      ...readModelOptions(view.run.started.configurable, { model, maxTokens: MAX_TOKENS }, MAX_TOKENS),
     },
   };
-}
-
-function modelOf(configurable: Values | undefined): string | undefined {
-  const model = configurable?.["model"];
-  return typeof model === "string" ? model : undefined;
 }
 
 function describeWorkers(config: Values): string {

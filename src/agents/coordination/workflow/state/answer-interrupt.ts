@@ -49,17 +49,23 @@ export function answerInterrupt(request: AnswerRequest): Answering {
 /** True when this answer is the one that settled the question, and is given again. */
 export function isRecordedAnswer(recorded: Answer, request: Omit<AnswerRequest, "interrupt">): boolean {
   const { interruptId, kind, asked: question, eventId, resumeValue, by } = recorded;
+  if (by !== request.by) return false;
   // Where several must approve, the vote that settled the question stands in the log by itself.
   const data = { ...question.data, requiredApprovals: 1 };
   const interrupt = { interruptId, kind, key: "", atMs: request.node.startedAtMs, eventId, data, votes: [] };
-  const answered = answerInterrupt({ ...request, interrupt });
-  return (
-    answered.ok &&
-    by === request.by &&
-    answered.drafts.some(
-      (draft) => draft.type === "interrupt.resolved" && isSameValue(draft.payload.resumeValue, resumeValue),
-    )
-  );
+  const { value } = request;
+  const values = [value];
+  // Earlier releases recorded every refusal in the older words as a no, with feedback too.
+  if (kind === "approval" && isRefusalInOlderWords(value)) values.push({ ...value, action: "reject" });
+  return values.some((possible) => {
+    const answered = answerInterrupt({ ...request, interrupt, value: possible });
+    return (
+      answered.ok &&
+      answered.drafts.some(
+        (draft) => draft.type === "interrupt.resolved" && isSameValue(draft.payload.resumeValue, resumeValue),
+      )
+    );
+  });
 }
 
 function recordOf(value: unknown): Values {
@@ -130,9 +136,11 @@ function isDecision(value: unknown): boolean {
 const APPROVAL_ACTIONS: readonly Action[] = ["accept", "reject", "refine", "edit-accept"];
 
 function answerApproval(request: AnswerRequest): Answering {
-  const { interrupt, value } = request;
+  const { interrupt } = request;
   const { actions } = interrupt.data;
   const offered = APPROVAL_ACTIONS.filter((action) => Array.isArray(actions) && actions.includes(action));
+  const mayRefine = offered.includes("refine") && countNeededApprovals(interrupt) <= 1;
+  const value = mayRefine ? translateFeedback(request.value) : request.value;
   const read = readAction(value, offered);
   if (!read.ok) return refuse(read.message);
   const answer = recordOf(value);
@@ -142,6 +150,19 @@ function answerApproval(request: AnswerRequest): Answering {
   return (
     refuseStranger(request, answer) ?? countVote(request, action, nameAuthor(request, { ...answer, action }))
   );
+}
+
+/** Returns an answer in which feedback beside a refusal in the older words asks for another version (interrupt.md). */
+function translateFeedback(value: unknown): unknown {
+  if (!isRefusalInOlderWords(value)) return value;
+  const { feedback, refineFeedback: stated } = value;
+  if (typeof feedback !== "string" || feedback.trim() === "") return value;
+  const refineFeedback = isRecord(stated) ? stated : { scope: "whole", text: feedback };
+  return { ...value, action: "refine", refineFeedback };
+}
+
+function isRefusalInOlderWords(value: unknown): value is Values {
+  return isRecord(value) && value["decision"] === "rejected" && !isGiven(value, "action");
 }
 
 function findApprovalProblem(interrupt: Interrupt, action: Action, answer: Values): string | undefined {
@@ -190,7 +211,7 @@ function voterOf({ by, believesVoter, interrupt }: AnswerRequest, { voter }: Val
   return isBelieved ? voter : by;
 }
 
-/** A gate may need several approvals; a voter who speaks again replaces the own vote. */
+/** Records the vote, and what follows from it. A gate may need several approvals; a voter who speaks again replaces the own vote. */
 function countVote(request: AnswerRequest, action: Action, value: Values): Answering {
   const { interrupt, node } = request;
   const needed = countNeededApprovals(interrupt);
@@ -199,7 +220,6 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
     ...(value["refineFeedback"] !== undefined && { refineFeedback: value["refineFeedback"] }),
     ...(value["editedArtifactData"] !== undefined && { editedArtifactData: value["editedArtifactData"] }),
   };
-  if (needed <= 1) return draftResolved(request, value, more);
   const voter = voterOf(request, value);
   const { nodeId } = node;
   const { interruptId } = interrupt;
@@ -208,6 +228,7 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
     nodeId,
     payload: { nodeId, interruptId, action, decidedBy: voter },
   };
+  if (needed <= 1) return { ok: true, drafts: [vote, ...draftResolved(request, value, more).drafts] };
   const votes = [...interrupt.votes.filter((cast) => cast.by !== voter), { by: voter, action }];
   const outcome = outcomeOf(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
   if (outcome === "open") return { ok: true, drafts: [vote] };

@@ -268,7 +268,10 @@ function evolveActs(
           memoryIds: [...node.memoryIds, event.payload.memoryId],
         };
       case "agent.toolCalled":
-        return { ...node, openCall: { eventId: event.eventId, inputs: event.payload.inputs } };
+        return {
+          ...node,
+          openCall: { eventId: event.eventId, sequence: event.sequence, inputs: event.payload.inputs },
+        };
       case "agent.toolReturned":
         return node;
     }

@@ -19,6 +19,8 @@ import { variablesOf, type Values } from "./values.ts";
 export interface ChildRun {
   readonly runId: string;
   readonly status: WorkflowStatus;
+  /** True where it asks somebody something while other nodes of it work. */
+  readonly isAsking?: true;
   /** The runs that it waits for in turn. Absent: there are none, or it is not looked into. */
   readonly childRuns?: readonly ChildRun[];
 }
@@ -45,13 +47,16 @@ const WAITING = {
 /** `driver`: the process that goes on with it. */
 export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary {
   const { owner, workflowId, parent } = run.started;
+  const status = statusOf(run);
+  const isAsking = status === "running" && !isMaterialising(run) && findAskingNode(run) !== undefined;
   return {
     kind: "workflow",
-    status: statusOf(run),
+    status,
     tenant: owner.tenant,
     workflowId,
     createdAtMs: run.startedAtMs,
     driver,
+    ...(isAsking && { isAsking }),
     // Whoever started a fork's source did not start the fork.
     ...(parent && !run.origin && { parent }),
   };

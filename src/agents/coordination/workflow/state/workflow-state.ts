@@ -95,7 +95,7 @@ export interface NodeRun {
   /** Entries that it has kept in memory since it was started, the oldest first. */
   readonly memoryIds: readonly string[];
   /** A tool call of it that has not returned, and its arguments. */
-  readonly openCall?: { readonly eventId: EventId; readonly inputs: unknown };
+  readonly openCall?: { readonly eventId: EventId; readonly sequence: number; readonly inputs: unknown };
   /** How far an agent of a manifest is. */
   readonly invocation?: Invocation;
   /** How often an edge that closes a loop has fired it again. */

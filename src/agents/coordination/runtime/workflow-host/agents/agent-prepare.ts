@@ -9,14 +9,19 @@ import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-eve
 import type { McpTool, TraceContext } from "../../../ports/outbound.ts";
 import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/agent-effects.ts";
 import { chooseCallName, unwrapTask, NATIVE_TOOLS } from "../../../workflow/node-contract/agent-tools.ts";
+import {
+  findRoutedModel,
+  readAiOption,
+  readName,
+  readNumber,
+} from "../../../workflow/state/model-options.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { resolveMemoryScope } from "../../../workflow/state/memory-scope.ts";
-import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
 import type { AgentHostDependencies } from "../records/agent-dependencies.ts";
 import type { PlayedAgent } from "../records/conformance-play.ts";
-import { shortenName } from "../models/model-request.ts";
+import { describeOtherProvider, shortenName } from "../models/model-request.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export interface PrepareDependencies extends Pick<
@@ -137,24 +142,21 @@ interface AiOptions {
   readonly maxTokens?: number;
 }
 
-/** `configurable.ai.*`, nested or with dots; what the protocol has beside it comes second. */
 function optionsOf(configurable: Values): AiOptions {
-  const nested = isRecord(configurable["ai"]) ? configurable["ai"] : {};
-  const readOption = (key: string): unknown => nested[key] ?? configurable[`ai.${key}`] ?? configurable[key];
   const readTextOption = (key: string) => {
-    const value = readOption(key);
-    return typeof value === "string" && value !== "" ? { [key]: shortenName(value) } : {};
+    const value = readAiOption(configurable, key, readName);
+    return value === undefined ? {} : { [key]: value };
   };
-  const number = (key: string, max: number) => {
-    const value = readOption(key);
-    return typeof value === "number" && value >= 0 && value <= max ? { [key]: value } : {};
+  const readNumberOption = (key: string, max: number) => {
+    const value = readAiOption(configurable, key, (candidate) => readNumber(candidate, 0, max));
+    return value === undefined ? {} : { [key]: value };
   };
   return {
     ...readTextOption("model"),
     ...readTextOption("provider"),
     ...readTextOption("modelClass"),
-    ...number("temperature", 2),
-    ...number("maxTokens", AGENT_BOUNDS.tokensMax),
+    ...readNumberOption("temperature", 2),
+    ...readNumberOption("maxTokens", AGENT_BOUNDS.tokensMax),
   };
 }
 
@@ -173,18 +175,20 @@ async function resolveModel(
   const ofClass = Object.hasOwn(modelClasses, modelClass) ? modelClasses[modelClass] : undefined;
   const model = named ?? ofClass;
   const target = (await chat()).target?.({ ...(model !== undefined && { model }) });
-  if (!target) return { resolved: { ...(model !== undefined && { model: addProvider(provider, model) }) } };
+  if (!target) return routeModel(findRoutedModel({ model: named, provider }, ofClass), provider);
   const resolved = { model: shortenName(target.model), provider: shortenName(target.provider) };
-  if (provider === undefined || provider === target.provider) return { resolved };
+  if (provider === undefined || provider === resolved.provider) return { resolved };
   return {
     resolved,
-    refusal: { code: "not_configured", message: "no model provider of that name is configured" },
+    refusal: { code: "not_configured", message: describeOtherProvider(provider, resolved.provider) },
   };
 }
 
-/** Hosts that route to several providers name a model by both. */
-function addProvider(provider: string | undefined, model: string): string {
-  return provider === undefined || model.includes("/") ? model : shortenName(`${provider}/${model}`);
+/** Returns the model for a host that routes to several providers. Without a model's name it would choose the provider itself. */
+function routeModel(model: string | undefined, provider: string | undefined): ResolvedModel {
+  if (model !== undefined) return { resolved: { model } };
+  const message = "neither the run nor the agent's class names a model of the provider that the run names";
+  return { resolved: {}, ...(provider !== undefined && { refusal: { code: "not_configured", message } }) };
 }
 
 /** Step 7: the run, the manifest, the host. */

@@ -2,7 +2,7 @@
  * Owns: running an agent of a manifest to its end for a caller in this process: the chat surface of a host, and the seams of the
  * protocol's suite. It is the same run as that of every other entry point.
  */
-import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
+import { hasRunEnded, type WorkflowStatus } from "../../../contracts/workflows/workflow-summary.ts";
 import type {
   AgentRun,
   AgentRunAsked,
@@ -12,11 +12,16 @@ import type {
   WorkflowHost,
 } from "../records/workflow-host.ts";
 
+/**
+ * Says how far a run is followed: until it asks people something, whatever else of it works; until it does nothing but wait for
+ * them, which is where it is not said; or to its end.
+ */
+export type FollowedUntil = "asking" | "waiting" | "ended";
+
 interface Follower {
   readonly caller: Caller;
   readonly signal: AbortSignal;
-  /** True where the run is followed on while it waits for people. Absent: until it waits. */
-  readonly isPastWaiting?: boolean;
+  readonly until?: FollowedUntil;
 }
 
 interface AgentRunRequest extends Follower {
@@ -25,6 +30,8 @@ interface AgentRunRequest extends Follower {
 
 interface WaitingRun {
   readonly runId: string;
+  readonly status: WorkflowStatus;
+  readonly isAsking?: true;
   readonly childRuns?: readonly WaitingRun[];
 }
 
@@ -62,13 +69,13 @@ export async function awaitSettledRun(
 }
 
 /**
- * Yields the run as it is whenever it or a run that it waits for has news, until it has ended, or waits for people unless it is
- * followed past that, or `signal` aborts.
+ * Yields the run as it is whenever it or a run that it waits for has news, until it has ended, or is as far as it is followed, or
+ * `signal` aborts.
  */
 export async function* followRun(
   host: WatchedHost,
   runId: string,
-  { caller, signal, isPastWaiting = false }: Follower,
+  { caller, signal, until = "waiting" }: Follower,
 ): AsyncGenerator<Answered<RunSnapshot>> {
   let wake: () => void = () => undefined;
   const watches = new Map<string, () => void>();
@@ -94,8 +101,7 @@ export async function* followRun(
       const found = await host.snapshot(caller, runId);
       yield found;
       if (found.kind === "refused" || signal.aborted) return;
-      const { status } = found.value;
-      if (hasRunEnded(status) || (!isPastWaiting && status.startsWith("waiting-"))) return;
+      if (isFarEnough(found.value, until)) return;
       const runIds = listRunIds(found.value);
       const isChildNew = runIds.some((id) => !watches.has(id));
       // A child that asks people something appends nothing to this run.
@@ -109,7 +115,27 @@ export async function* followRun(
   }
 }
 
+function isFarEnough(run: RunSnapshot, until: FollowedUntil): boolean {
+  if (hasRunEnded(run.status)) return true;
+  if (until === "ended") return false;
+  return run.status.startsWith("waiting-") || (until === "asking" && isAskingBesideWork(run));
+}
+
+/** True where the run, or one that it waits for, asks somebody something while other nodes of it work. */
+function isAskingBesideWork({
+  status,
+  interrupt,
+  childRuns = [],
+}: RunSnapshot & Partial<WaitingRun>): boolean {
+  return status === "running" && (interrupt !== undefined || childRuns.some(isAskingSomebody));
+}
+
+/** True where a run, as others are told of it, or one that it waits for asks somebody something. */
+export function isAskingSomebody({ status, isAsking, childRuns = [] }: Omit<WaitingRun, "runId">): boolean {
+  return isAsking === true || status.startsWith("waiting-") || childRuns.some(isAskingSomebody);
+}
+
 /** Lists the run and all that it waits for, directly or not. */
-function listRunIds({ runId, childRuns = [] }: WaitingRun): string[] {
+function listRunIds({ runId, childRuns = [] }: Pick<WaitingRun, "runId" | "childRuns">): string[] {
   return [runId, ...childRuns.flatMap(listRunIds)];
 }

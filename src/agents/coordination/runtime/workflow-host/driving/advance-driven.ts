@@ -38,12 +38,19 @@ export interface WaitingEffect {
   readonly wait: (deliver: Deliver) => Promise<void>;
 }
 
+/** How one effect of a run is performed. */
+export interface Performing {
+  readonly signal: AbortSignal;
+  readonly deliver: Deliver;
+  /** True where an earlier try, perhaps of another process, may have begun the effect outside. */
+  readonly isTakenUp: boolean;
+}
+
 /** Resolves when the effect is done, or with what is left to wait for. */
 export type Perform = (
   loadedRun: LoadedRun,
   effect: NodeEffect,
-  signal: AbortSignal,
-  deliver: Deliver,
+  performing: Performing,
 ) => Promise<WaitingEffect | undefined>;
 
 export interface DriverDependencies extends PlanDependencies {
@@ -156,14 +163,19 @@ function isChildHere({ started: { parent } }: WorkflowRun): boolean {
   return parent !== undefined && parent.wellKnownUrl === undefined;
 }
 
-function performEffects(driving: Driving, entry: DrivenRun, { effects, wakeAtMs }: Planned): void {
+function performEffects(driving: Driving, entry: DrivenRun, { effects, events, wakeAtMs }: Planned): void {
   const { runId } = entry.loadedRun.run;
   const { pending } = entry;
   pending.cancelWake?.();
   delete pending.cancelWake;
   forgetOtherActs(entry, effects);
   if (driving.isStopping) return;
-  for (const effect of effects) if (!pending.acts.has(effect.id)) performEffect(driving, entry, effect);
+  for (const effect of effects) {
+    if (pending.acts.has(effect.id)) continue;
+    // An effect that was planned just now follows from an event of its node in the same append.
+    const isTakenUp = !events.some(({ nodeId }) => nodeId === effect.nodeId);
+    performEffect(driving, entry, { effect, isTakenUp });
+  }
   if (wakeAtMs !== undefined) wakeAt(driving, runId, { atMs: wakeAtMs });
 }
 
@@ -246,13 +258,17 @@ async function inTurnOf(
   });
 }
 
-function performEffect(driving: Driving, entry: DrivenRun, effect: NodeEffect): void {
+function performEffect(
+  driving: Driving,
+  entry: DrivenRun,
+  { effect, isTakenUp }: { readonly effect: NodeEffect; readonly isTakenUp: boolean },
+): void {
   const { runId } = entry.loadedRun.run;
   const act: Act = { controller: new AbortController(), isWaiting: false };
   entry.pending.acts.set(effect.id, act);
   const { signal } = act.controller;
   const deliver = createDeliver(driving, runId, { effect, signal });
-  const performing = driving.perform(entry.loadedRun, effect, signal, deliver);
+  const performing = driving.perform(entry.loadedRun, effect, { signal, deliver, isTakenUp });
   followAct(driving, { runId, effectId: effect.id, act }, performing);
 }
 

@@ -11,6 +11,7 @@ import {
 import {
   describePlayedPart,
   findPlayedPart,
+  findScriptedProvider,
   NOT_PLAYED,
 } from "../../../workflow/node-contract/conformance-parts.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
@@ -23,6 +24,7 @@ import { isRecord } from "../../../std/is-record.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
+import { listMissingInputs, listOptionsOutOfRange } from "./option-problems.ts";
 import type { CountedRun, TenantUsage } from "../records/tenant-usage.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
@@ -232,8 +234,10 @@ export async function findOptionRefusal(
   { definition, graph }: RunnableWorkflow,
   { configurable = {}, inputs }: Pick<CreateRun, "configurable" | "inputs">,
 ): Promise<HostRefusal | undefined> {
+  const refusal = findUnkeptOptionRefusal(configurable);
+  if (refusal) return refusal;
   const problems = [
-    ...listOptionsOutOfRange(dependencies, configurable),
+    ...listOptionsOutOfRange(dependencies.settings, configurable),
     ...listMissingInputs(graph, inputs),
   ];
   if (definition.configurableSchema) {
@@ -244,43 +248,19 @@ export async function findOptionRefusal(
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
 
-interface Range {
-  readonly min: number;
-  readonly max: number;
-  readonly isWhole: boolean;
-}
-
-const RANGES: Readonly<Record<string, Range>> = {
-  recursionLimit: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
-  maxLoopIterations: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
-  runTimeoutMs: { min: 1, max: WORKFLOW_BOUNDS.runDurationMsMax, isWhole: true },
-  escalationThreshold: { min: 0, max: 1, isWhole: false },
-  temperature: { min: 0, max: 2, isWhole: false },
-  maxTokens: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
-};
-
-function listOptionsOutOfRange(
-  { settings }: Pick<CreateDependencies, "settings">,
-  configurable: Readonly<Record<string, unknown>>,
-): string[] {
-  return Object.entries(RANGES).flatMap(([key, { min, max, isWhole }]) => {
-    const value = configurable[key];
-    const most = key === "runTimeoutMs" ? settings.runDurationMsMax : max;
-    if (value === undefined) return [];
-    const isRight =
-      typeof value === "number" && value >= min && value <= most && (!isWhole || Number.isInteger(value));
-    return isRight
-      ? []
-      : [`configurable.${key}: expected ${isWhole ? "a whole number" : "a number"} from ${min} to ${most}`];
-  });
-}
-
-/** Lists the inputs that a workflow needs, has no default for and was not given. */
-function listMissingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
-  return variables.flatMap(({ name, required, defaultValue }) =>
-    required && defaultValue === undefined && !(Object.hasOwn(inputs, name) && inputs[name] !== undefined)
-      ? [`inputs.${name}: the workflow requires it`]
-      : [],
+/** Refuses options that would be ignored otherwise. Null leaves one out, so that a branch can be without its source's. */
+export function findUnkeptOptionRefusal(
+  configurable: NonNullable<CreateRun["configurable"]>,
+): HostRefusal | undefined {
+  const provider = findScriptedProvider(configurable);
+  if (provider) return refuse("mock_provider_forbidden", provider.message, provider.details);
+  const { promptOverrides } = configurable;
+  const isKept = isRecord(promptOverrides) && Object.keys(promptOverrides).length === 0;
+  if (promptOverrides === undefined || promptOverrides === null || isKept) return undefined;
+  return refuse(
+    "capability_required",
+    "this host has no prompts with ids that a run could replace; leave `configurable.promptOverrides` out, or set it to null in the overlay of a branch",
+    { requiredCapability: "prompts" },
   );
 }
 

@@ -9,8 +9,8 @@ const UNWRITABLE: EffectOutcome = {
 
 /** Ends runs whose outcome cannot be written, because asking the model or tool again would give the same. */
 export function endRunsWithUnwritableOutcome(perform: Perform): Perform {
-  return async (loadedRun, effect, signal, deliver) => {
-    const waiting = await replaceUnwritable(deliver, () => perform(loadedRun, effect, signal, deliver));
+  return async (loadedRun, effect, performing) => {
+    const waiting = await replaceUnwritable(performing.deliver, () => perform(loadedRun, effect, performing));
     return waiting && guardWaiting(waiting);
   };
 }

@@ -2,21 +2,39 @@
 import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectDependencies } from "./effect-dependencies.ts";
 import type { EventId } from "../../../contracts/ids.ts";
-import { childOf } from "../../../workflow/trace-context.ts";
+import { chooseTraceId, nameEventSpan } from "../../../telemetry/span.ts";
+import type { NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import type { NodeRun } from "../../../workflow/state/workflow-state.ts";
+import { formatTraceparent, parseTraceparent } from "../../../workflow/trace-context.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
-/** The trace of the run goes on in what it calls, with a span of its own for each call. */
+/** A run that came with no trace is on one of its own, which is recorded as far as spans are exported. */
+const SAMPLED = 1;
+
+/**
+ * Returns the trace context of what a node calls: below the exported span of its open tool call, or of its attempt, on the trace of
+ * the run. The log decides both, so that a call that is made again has the same.
+ */
 export function traceOf(
-  dependencies: EffectDependencies,
-  { run }: LoadedRun,
-  seed: string,
-): { traceparent?: string; tracestate?: string } {
-  const { traceparent, tracestate } = run.started;
-  const child = childOf(traceparent, dependencies.sha256(`${run.runId}\n${seed}`));
+  { sha256 }: EffectDependencies,
+  { run: { runId, nodes, started } }: LoadedRun,
+  { nodeId }: Pick<NodeEffect, "nodeId">,
+): { traceparent: string; tracestate?: string } {
+  const { traceparent, tracestate } = started;
+  const caller = parseTraceparent(traceparent);
+  const sequence = findSequence(nodes.get(nodeId));
   return {
-    ...(child !== undefined && { traceparent: child }),
-    ...(child !== undefined && tracestate !== undefined && { tracestate }),
+    traceparent: formatTraceparent({
+      traceId: chooseTraceId(runId, caller?.traceId, sha256),
+      spanId: nameEventSpan(runId, sequence, sha256),
+      flags: caller?.flags ?? SAMPLED,
+    }),
+    ...(caller && tracestate !== undefined && { tracestate }),
   };
+}
+
+function findSequence(node: NodeRun | undefined): number {
+  return node?.openCall?.sequence ?? node?.startedSequence ?? 0;
 }
 
 export function describeCallingRun(

@@ -5,7 +5,7 @@
  * G1 who hangs, throws, is not there or may not rule has given no verdict, and that is the answer.
  */
 import { formatCanonicalJson } from "../../../std/canonical-json.ts";
-import { checksOf, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
+import { listChecks, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
 import {
   addMs,
   type AgentId,
@@ -151,7 +151,7 @@ async function askAll(
   asking: Asking,
 ): Promise<readonly Judgement[]> {
   const { effect, verifier, signal, traceparent, calls } = asking;
-  const checks = Object.entries(checksOf(verifier));
+  const checks = listChecks(verifier);
   if (checks.length === 0) return [];
   const deadlineAtMs = addMs(dependencies.clock.now(), verifier.timeoutMs);
   const { model, agentId } = verifier;

@@ -8,13 +8,14 @@ import { convergenceOf } from "../../../workflow/state/review.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { variablesOf } from "../../../workflow/state/values.ts";
 import { createRun } from "../driving/create-run.ts";
-import type { Deliver, WaitingEffect } from "../driving/advance-driven.ts";
+import type { Deliver, Performing, WaitingEffect } from "../driving/advance-driven.ts";
 import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { createChildMemory } from "../records/fork-memory.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 export type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
+type PeerAct = ChildAct & Pick<Performing, "isTakenUp">;
 
 /** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
 function childIdOf(
@@ -114,7 +115,7 @@ async function createChild(
         cause: effect.cause,
         nodeId: effect.nodeId,
       },
-      ...traceOf(dependencies, loadedRun, effect.ordinal),
+      ...traceOf(dependencies, loadedRun, effect),
     },
   );
 }
@@ -156,14 +157,14 @@ const UNBOUNDED: EffectOutcome = {
 export async function runOnPeer(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
-  { effect, signal, deliver }: ChildAct,
+  act: PeerAct,
 ): Promise<WaitingEffect | undefined> {
+  const { effect, signal, deliver } = act;
   if (effect.principalScope) {
     await deliver([UNBOUNDED]);
     return undefined;
   }
-  const childRunId =
-    effect.childRunId ?? (await createOnPeer(dependencies, loadedRun, { effect, signal, deliver }));
+  const childRunId = effect.childRunId ?? (await createOnPeer(dependencies, loadedRun, act));
   if (childRunId === undefined) return undefined;
   if (effect.isLeftAlone && !(await isCutOff(dependencies, loadedRun, effect))) return undefined;
   const mayCancel = !isOfSource(loadedRun, effect);
@@ -242,9 +243,9 @@ function createHostStopSignal(signal: AbortSignal): AbortSignal {
 async function createOnPeer(
   dependencies: EffectDependencies,
   loadedRun: LoadedRun,
-  act: ChildAct,
+  act: PeerAct,
 ): Promise<string | undefined> {
-  const { effect, signal, deliver } = act;
+  const { effect, signal, deliver, isTakenUp } = act;
   const { peerUrl = "" } = effect;
   if (!(await isAnotherHost(dependencies, peerUrl, act))) return undefined;
   const peers = await dependencies.peers();
@@ -257,7 +258,8 @@ async function createOnPeer(
     parent: describeCallingRun(dependencies, loadedRun, effect.cause, causationId),
     signal: createHostStopSignal(signal),
     runSignal: signal,
-    ...traceOf(dependencies, loadedRun, effect.ordinal),
+    mayBeStored: isTakenUp,
+    ...traceOf(dependencies, loadedRun, effect),
   });
   if (created.kind === "created") {
     await deliver([{ kind: "child_created", childRunId: created.runId }]);

@@ -18,7 +18,7 @@ import type { LoadedRun } from "../records/run-book.ts";
 import { readFiles, writeFile } from "../records/run-workspace.ts";
 
 export function createPerform(dependencies: EffectDependencies): Perform {
-  return async (loadedRun, effect, signal, deliver) => {
+  return async (loadedRun, effect, { signal, deliver, isTakenUp }) => {
     if (isMissing(loadedRun, effect)) {
       await deliver([MISSING]);
       return undefined;
@@ -26,7 +26,7 @@ export function createPerform(dependencies: EffectDependencies): Perform {
     if (effect.kind === "run_child")
       return effect.peerUrl === undefined
         ? runChild(dependencies, loadedRun, { effect, signal, deliver })
-        : runOnPeer(dependencies, loadedRun, { effect, signal, deliver });
+        : runOnPeer(dependencies, loadedRun, { effect, signal, deliver, isTakenUp });
     const endWork = dependencies.usage.work(loadedRun.run.started.owner.tenant);
     await performOther(dependencies, loadedRun, { effect, signal, deliver }).finally(endWork);
     return undefined;
@@ -52,7 +52,7 @@ async function performOther(
         await sendMessage(dependencies, loadedRun.run, callOf(dependencies, loadedRun, { effect, signal })),
       ]);
     case "judge_child": {
-      const { traceparent } = traceOf(dependencies, loadedRun, effect.id);
+      const { traceparent } = traceOf(dependencies, loadedRun, effect);
       const judged = await judgeChild(dependencies, loadedRun, { effect, signal, traceparent });
       return judged && deliver([judged]);
     }
@@ -107,7 +107,7 @@ function callOf<E extends Of<"call_tool" | "send_message">>(
   loadedRun: LoadedRun,
   { effect, signal }: Act<E>,
 ): ToolAct<E> {
-  const { id, nodeId, kind } = effect;
+  const { nodeId, kind } = effect;
   const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
   const parent = describeCallingRun(
     dependencies,
@@ -115,7 +115,7 @@ function callOf<E extends Of<"call_tool" | "send_message">>(
     cause,
     loadedRun.run.nodes.get(nodeId)?.openCall?.eventId,
   );
-  return { effect, signal, parent, trace: traceOf(dependencies, loadedRun, id) };
+  return { effect, signal, parent, trace: traceOf(dependencies, loadedRun, effect) };
 }
 
 function createAgentAct(
@@ -127,7 +127,7 @@ function createAgentAct(
   return {
     effect,
     signal,
-    trace: traceOf(dependencies, loadedRun, id),
+    trace: traceOf(dependencies, loadedRun, effect),
     parent: () =>
       describeCallingRun(
         dependencies,
@@ -175,7 +175,7 @@ async function askOf(
   loadedRun: LoadedRun,
   { effect, signal }: Act<Of<"ask_model">>,
 ): Promise<EffectOutcome> {
-  const { traceparent } = traceOf(dependencies, loadedRun, effect.id);
+  const { traceparent } = traceOf(dependencies, loadedRun, effect);
   const request = await withTurn(dependencies, loadedRun, effect.request);
   if ("error" in request) return { kind: "failed", error: request.error };
   const { tenant } = loadedRun.run.started.owner;

@@ -11,9 +11,10 @@ import {
   findRecordedEnvelope,
 } from "../../../workflow/envelope-kind.ts";
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
-import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
+import type { ModelAsk, WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
+import { readEarlierModelOptions } from "../../../workflow/state/model-options.ts";
 import { askModel, type AskDependencies, type ModelCall } from "./ask-model.ts";
-import { modelAskedOf, modelOf } from "./model-request.ts";
+import { MAX_TOKENS, modelAskedOf, modelOf } from "./model-request.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 export interface AskAgainDependencies extends AskDependencies {
@@ -30,13 +31,14 @@ export interface RecordedCall {
 /** Returns the drafts that end the replay; empty when the recorded outcome stands. */
 export async function askAgain(
   dependencies: AskAgainDependencies,
-  { run, graph }: LoadedRun,
+  loadedRun: LoadedRun,
   call: RecordedCall,
   signal: AbortSignal,
 ): Promise<WorkflowDraft[]> {
+  const { run, graph } = loadedRun;
   const { effect, recorded, sourceRunId } = call;
   const { nodeId } = effect;
-  const changed = findOtherRequest(dependencies, call);
+  const changed = findOtherRequest(dependencies, loadedRun, call);
   if (changed) return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: changed });
   const original = findRecordedEnvelope(nodeId, recorded);
   const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
@@ -52,6 +54,7 @@ export async function askAgain(
 /** The event that names the recorded request, where that is not the one that would be made now. */
 function findOtherRequest(
   dependencies: AskAgainDependencies,
+  loadedRun: LoadedRun,
   { effect, recorded }: RecordedCall,
 ): WorkflowEvent | undefined {
   const { request, nodeId } = effect;
@@ -60,9 +63,22 @@ function findOtherRequest(
   const recordedAsk = recorded.find(({ type, nodeId: at }) => at === nodeId && ENDS_OR_ASKS.has(type));
   if (recordedAsk?.type !== "coordination.model_asked") return undefined;
   const { provider, model, requestDigest } = recordedAsk.payload;
-  // Another name of the host's model makes no other request; another model of the node does.
-  const now = modelAskedOf(dependencies, request, { provider, model: modelOf(request, model) });
-  return now?.digest === requestDigest ? undefined : recordedAsk;
+  const isRecorded = (possible: ModelAsk): boolean => {
+    // Another name of the host's model makes no other request; another model of the node does.
+    const named = { provider, model: modelOf(possible, model) };
+    return modelAskedOf(dependencies, possible, named)?.digest === requestDigest;
+  };
+  return isRecorded(request) || isRecorded(createEarlierRequest(loadedRun, effect)) ? undefined : recordedAsk;
+}
+
+/** Creates the request that earlier releases made, in which the node's configuration went before the run's options. */
+function createEarlierRequest(
+  { run, graph }: LoadedRun,
+  { nodeId, request }: RecordedCall["effect"],
+): ModelAsk {
+  const { model: _model, temperature: _temperature, ...rest } = request;
+  const config = graph.nodes.get(nodeId)?.node.config ?? {};
+  return { ...rest, ...readEarlierModelOptions(run.started.configurable, config, MAX_TOKENS) };
 }
 
 /** Logs from before requests were told apart say nothing of them. */

@@ -5,7 +5,14 @@ import { listJson } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { Values } from "../../../workflow/state/values.ts";
-import { modelAskedOf, MAX_TOKENS, modelOf, shortenName, type AskedModel } from "./model-request.ts";
+import {
+  describeOtherProvider,
+  modelAskedOf,
+  MAX_TOKENS,
+  modelOf,
+  shortenName,
+  type AskedModel,
+} from "./model-request.ts";
 import { failureOf } from "./outbound-outcome.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
@@ -24,7 +31,9 @@ export async function askModel(dependencies: AskDependencies, call: ModelCall): 
   const played = request.isPlayed ? dependencies.conformance?.modelOf(placeOf(call)) : undefined;
   const chat = played ?? (await dependencies.chat());
   const target = targetOf(chat, request);
-  const answer = await complete(chat, call);
+  const refusal = findProviderRefusal(request, target);
+  if (refusal !== undefined) return { kind: "failed", error: { code: "not_configured", message: refusal } };
+  const answer = await complete(chat, call, target);
   if (answer.kind !== "answered") {
     const modelAsked = target && modelAskedOf(dependencies, request, target);
     return failureOf(answer, modelAsked && { asked: modelAsked });
@@ -39,6 +48,17 @@ const UNSENDABLE: EffectOutcome = {
   error: { code: "model_request_malformed", message: "the question to the model is not valid Unicode text" },
 };
 
+/** Says why the provider that the run names would not be asked. A host that routes to several needs the model's name, too. */
+function findProviderRefusal(
+  { provider, routedModel, isPlayed }: ModelAsk,
+  target: AskedModel | undefined,
+): string | undefined {
+  if (provider === undefined || isPlayed || provider === target?.provider) return undefined;
+  if (target) return describeOtherProvider(provider, target.provider);
+  const unrouted = "neither the run nor the node names a model of the provider that the run names";
+  return routedModel === undefined ? unrouted : undefined;
+}
+
 /** Returns the model that will be asked, known beforehand so that a failed call can name it too. */
 function targetOf(chat: ChatModel, request: ModelAsk): AskedModel | undefined {
   const target = chat.target?.(request);
@@ -52,12 +72,15 @@ function placeOf({ effect: { nodeId }, tenant }: ModelCall) {
 function complete(
   chat: ChatModel,
   { effect: { request }, signal, traceparent }: ModelCall,
+  target: AskedModel | undefined,
 ): Promise<ChatAnswer | OutboundFailure> {
-  const { schema, maxTokens = MAX_TOKENS, isPlayed: _, ...rest } = request;
+  const { schema, maxTokens = MAX_TOKENS, isPlayed, provider: _, model, routedModel, ...rest } = request;
+  const name = target || isPlayed ? model : (routedModel ?? model);
   return chat.complete({
     ...rest,
     maxTokens,
     signal,
+    ...(name !== undefined && { model: name }),
     ...(schema && { schema: { name: "answer", schema } }),
     ...(traceparent !== undefined && { traceparent }),
   });

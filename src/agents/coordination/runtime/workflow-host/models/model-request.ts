@@ -15,6 +15,11 @@ export function shortenName(name: string): string {
   return name.slice(0, WORKFLOW_BOUNDS.nameCharsMax) || "unknown";
 }
 
+/** Says that the provider that a run names is not the one that this host asks. */
+export function describeOtherProvider(named: string, target: string): string {
+  return `the run names the model provider ${JSON.stringify(named)}, and this host asks ${JSON.stringify(target)}`;
+}
+
 /** The model that a request names goes before the one that answers it. */
 export function modelOf({ model }: ModelAsk, otherwise: string): string {
   return shortenName(model ?? otherwise);

@@ -43,11 +43,17 @@ export interface OtherRuns {
   ): Promise<Answered<ResolvedInterrupt> | undefined>;
 }
 
+const UNPAUSABLE = {
+  run_not_pausable: "a coordination of agents cannot be paused",
+  run_not_paused: "a coordination of agents is never paused, so that it cannot be resumed",
+};
+
 export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHost {
-  const refusePause = async (caller: Caller, runId: string, code: "run_not_pausable" | "run_not_paused") => {
+  const refuse = async (caller: Caller, runId: string, code: keyof typeof UNPAUSABLE) => {
     const snapshot = await others.snapshot(caller, runId);
-    const message = "a coordination of agents cannot be paused";
-    return snapshot && ({ kind: "refused", code, message } satisfies HostRefusal);
+    if (snapshot?.kind !== "done") return snapshot;
+    const details = { runStatus: snapshot.value.status, canPause: false };
+    return { kind: "refused", code, message: UNPAUSABLE[code], details } satisfies HostRefusal;
   };
   return {
     ...host,
@@ -63,9 +69,9 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
     cancel: (caller, runId, request) =>
       askEither(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
     pause: (caller, runId, request) =>
-      askEither(host.pause(caller, runId, request), () => refusePause(caller, runId, "run_not_pausable")),
+      askEither(host.pause(caller, runId, request), () => refuse(caller, runId, "run_not_pausable")),
     resume: (caller, runId) =>
-      askEither(host.resume(caller, runId), () => refusePause(caller, runId, "run_not_paused")),
+      askEither(host.resume(caller, runId), () => refuse(caller, runId, "run_not_paused")),
     question: (caller, runId, question) =>
       askEither(host.question(caller, runId, question), () => others.question(caller, runId, question)),
     resolve: (caller, runId, question, value) =>

@@ -34,6 +34,7 @@ export type HostErrorCode =
   | "interrupt_already_resolved"
   | "interrupt_expired"
   | "interrupt_inspect_only"
+  | "mock_provider_forbidden"
   | "workflow_not_found"
   | "invalid_from_seq"
   | "replay_memory_snapshot_unavailable"

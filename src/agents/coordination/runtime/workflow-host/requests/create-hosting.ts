@@ -28,7 +28,7 @@ export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
     ownRuns,
     book,
     usage,
-    perform: (loadedRun, effect, signal, deliver) => perform(loadedRun, effect, signal, deliver),
+    perform: (loadedRun, effect, act) => perform(loadedRun, effect, act),
     askAgain: (loadedRun, call, signal) => askAgain(dependencies, loadedRun, call, signal),
   });
   const watching = createRunWatch(dependencies);

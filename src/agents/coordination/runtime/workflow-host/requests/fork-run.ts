@@ -22,7 +22,7 @@ import {
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { refuse, findOptionRefusal } from "../driving/create-run.ts";
+import { findOptionRefusal, findUnkeptOptionRefusal, refuse } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
 import type { CountedRun } from "../records/tenant-usage.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
@@ -281,15 +281,16 @@ function refuseBeyondCaller(
       );
 }
 
-/** Refuses an overlay that the source's caller could not have asked for either. */
+/** Refuses an overlay that the source's caller could not have asked for either, and a branch whose options would be ignored. */
 async function refuseBrokenOverlay(
   forking: ForkDependencies,
   { request: { overlay = {} }, place }: ForkToBegin,
   { definition, inputs, configurable }: Started["payload"],
 ): Promise<HostRefusal | undefined> {
-  if (Object.keys(overlay).length === 0) return undefined;
-  const workflow = await forking.book.runnable(definition);
+  if (place.mode === "replay") return undefined;
   const merged = { ...configurable, ...place.source.origin?.configurable, ...overlay.configurable };
+  if (Object.keys(overlay).length === 0) return findUnkeptOptionRefusal(merged);
+  const workflow = await forking.book.runnable(definition);
   const refusal = await findOptionRefusal(forking, workflow, { configurable: merged, inputs });
   if (refusal) return refusal;
   const problem = findPayloadProblem("run.started", {

@@ -81,7 +81,9 @@ async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeRe
       const summary = (await hosting.store.entry(runId as CoordinationId))?.summary;
       // A peer's run may have the id of one here.
       const isOwn = summary?.parent?.runId === run.runId && summary.tenant === run.started.owner.tenant;
-      return isOwn ? [await readChildRun(hosting, { runId, status: summary.status }, reading)] : [];
+      if (!isOwn) return [];
+      const { status, isAsking } = summary;
+      return [await readChildRun(hosting, { runId, status, ...(isAsking && { isAsking }) }, reading)];
     }),
   );
   return children.flat();
@@ -95,7 +97,7 @@ async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeRead
   const loadedRun = await hosting.runs.newest(child.runId as CoordinationId).catch(() => undefined);
   const childRuns = loadedRun ? await readChildRuns(hosting, loadedRun.run, reading) : [];
   if (!loadedRun || childRuns.length === 0) return child;
-  return { runId: child.runId, status: statusOf(loadedRun.run, childRuns), childRuns };
+  return { ...child, status: statusOf(loadedRun.run, childRuns), childRuns };
 }
 
 export async function readEvents(

@@ -1,5 +1,6 @@
 /** Owns: what the host's settings show of each setting: its name, what it is for, and whether it is secret. */
 import type { z } from "zod";
+import { TUNABLE } from "../src/agents/coordination/contracts/config/written-settings.ts";
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
@@ -11,9 +12,21 @@ interface Hint {
 
 /** The host shows none of these, and keeps them out of what it reports. */
 const SENSITIVE =
-  /\.(?:secret|token|password|peerTokens\.\*|telemetry\.headers\.\*|env\.\*|args\[\]|webhooks\.\*\.url)$/u;
+  /\.(?:secret|token|password|peerTokens\.\*|mcpServers\.\*|telemetry\.headers\.\*|env\.\*|args\[\]|webhooks\.\*\.url)$/u;
 /** The help of secrets that have no description of their own. */
 const SENSITIVE_HELP = "A value that may be secret: it is not shown.";
+
+const PHASE1 = "coordination.phase1";
+/** Here a policy pack holds settings of the same names, of any shape as far as the schema says. */
+const IN_PACK = `${PHASE1}.policies.packs.*.settings`;
+
+/** Lists hints for the secrets among the settings that a policy pack may hold. */
+export function listPackHints(hints: readonly [string, Hint][]): [string, Hint][] {
+  const places = TUNABLE.map((section) => `${PHASE1}.${section}.`);
+  return hints
+    .filter(([path, { sensitive }]) => sensitive && places.some((place) => path.startsWith(place)))
+    .map(([path, hint]) => [path.replace(PHASE1, IN_PACK), hint]);
+}
 
 /** Lists a hint for every setting that says what it is for, by its path as the host writes it: `*` for any name, `[]` for any item. */
 export function listHints(schema: JsonSchema, path = ""): [string, Hint][] {

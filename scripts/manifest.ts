@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { pluginConfigSchema } from "../src/agents/coordination/contracts/config/config.ts";
 import { TOOL_NAMES } from "../src/plugins/openclaw/host/tool-declarations.ts";
-import { listHints } from "./config-hints.ts";
+import { listHints, listPackHints } from "./config-hints.ts";
 
 const MANIFEST = new URL("../openclaw.plugin.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -24,6 +24,7 @@ export function formatManifest(): string {
       delete jsonSchema.default;
     },
   });
+  const hints = listHints(withDefaults);
   const manifest = {
     id: "coordination",
     name: "Coordination",
@@ -43,7 +44,7 @@ export function formatManifest(): string {
     // A skill says itself that it is for gateways with the flag on.
     skills: ["./skills"],
     contracts: { tools: TOOL_NAMES },
-    uiHints: Object.fromEntries(listHints(withDefaults)),
+    uiHints: Object.fromEntries([...hints, ...listPackHints(hints)]),
     configSchema,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

@@ -184,23 +184,27 @@ export interface AnchorCheck extends AnchorCoverage {
   readonly problems: readonly AnchorProblem[];
 }
 
+/** How a check is followed while it goes on. */
+export interface AnchorWatch {
+  /** Each problem is added to them as it is found, so that what was found before an error is there. */
+  readonly problems?: AnchorProblem[];
+  readonly onProgress?: OnProgress;
+}
+
 /** Finds what the anchor names and the ledger does not hold. A run that was pruned since has left its trace. */
 export async function checkAnchor(
   reader: Reader,
   anchor: LedgerAnchor,
-  onProgress?: OnProgress,
+  { problems = [], onProgress }: AnchorWatch = {},
 ): Promise<AnchorCheck> {
-  const { events, heads: named } = anchor;
-  const problems = [
-    ...(await findShorterLedger(reader, anchor)),
-    ...(await findNamedProblems(reader, named ?? [], onProgress)),
-  ];
+  const { events, heads: named = [] } = anchor;
+  problems.push(...(await findShorterLedger(reader, anchor)));
+  const isCut = await addNamedProblems(reader, named, { problems, onProgress });
   const found = await computeHeadsDigest(reader, { events, named, onProgress });
   const { pruned, isOfThen: isDigestCompared } = found;
   // Named runs may all be there, and others between them that were not.
   if (problems.length === 0 && isDigestCompared) problems.push(...findDigestProblem(found, anchor));
-  const isCut = problems.length > PROBLEMS_MAX;
-  return { problems: problems.slice(0, PROBLEMS_MAX), pruned, isDigestCompared, ...(isCut && { isCut }) };
+  return { problems, pruned, isDigestCompared, ...(isCut && { isCut }) };
 }
 
 async function findShorterLedger({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {
@@ -210,22 +214,31 @@ async function findShorterLedger({ heads }: Reader, { events }: LedgerAnchor): P
   return [{ kind: "anchor_ledger_differs", message }];
 }
 
-async function findNamedProblems(
+interface NamedWatch {
+  readonly problems: AnchorProblem[];
+  readonly onProgress: OnProgress | undefined;
+}
+
+/** Returns true where there are more problems than it added. */
+async function addNamedProblems(
   reader: Reader,
   heads: readonly RunHead[],
-  onProgress?: OnProgress,
-): Promise<AnchorProblem[]> {
-  const problems: AnchorProblem[] = [];
+  { problems, onProgress }: NamedWatch,
+): Promise<boolean> {
+  const before = problems.length;
+  let missing = 0;
+  let isCut = false;
   for (const [index, head] of heads.entries()) {
     const problem = await findRunProblem(reader, head);
-    if (problem) problems.push(problem);
+    if (problem?.kind === "anchor_run_missing") missing += 1;
+    if (problem && problems.length < PROBLEMS_MAX) problems.push(problem);
+    else if (problem) isCut = true;
     onProgress?.(index + 1);
   }
-  if (problems.length < heads.length || !problems.every(({ kind }) => kind === "anchor_run_missing"))
-    return problems;
-  if (problems.length === 0) return [];
+  if (missing === 0 || missing < heads.length) return isCut;
   const message = `none of the ${heads.length} runs of the anchor is there: another ledger, or all were removed`;
-  return [{ kind: "anchor_ledger_differs", message }];
+  problems.splice(before, problems.length, { kind: "anchor_ledger_differs", message });
+  return false;
 }
 
 async function findRunProblem({ heads }: Reader, head: RunHead): Promise<AnchorProblem | undefined> {

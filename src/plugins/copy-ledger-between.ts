@@ -40,7 +40,12 @@ export function copyLedgerBetween(
     );
   // The source first: nothing is created where there is none.
   return withSource(from, async (source) => {
-    const move = { to: formatLedgerPlace(to), isShared: isPostgresUrl(to), gateway };
+    const move = {
+      to: formatLedgerPlace(to),
+      isFromShared: isPostgresUrl(from),
+      isShared: isPostgresUrl(to),
+      gateway,
+    };
     const movedFrom = await findMovedFrom(source, move);
     return withTarget(to, (target) => copyLedger({ source, target, movedFrom, onProgress }));
   });

@@ -5,7 +5,7 @@ import { formatLedgerPlace, isPostgresUrl } from "../infra/ledger/ledger-place.t
 import type { OpenedLedger } from "../infra/ledger/opened-ledger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 
-export { formatLedgerPlace, isPostgresUrl };
+export { formatLedgerPlace, isPostgresUrl, systemClock };
 
 export interface StoreOptions {
   /** The path of a file, or the URL of a server. */

@@ -54,6 +54,21 @@ describe("ledger backup", () => {
     expect(await verify(copy)).toEqual(await verify(nameLedger()));
   });
 
+  test("names the keys beside the ledger, which are not in the copy", async () => {
+    using ledgers = createTempFolder();
+    using copies = createTempFolder();
+    const ledger = ledgers.file("ledger.sqlite");
+    await recordLedger(ledger, [RESEARCH]);
+    const keys = ["interrupt-key", "withheld-key"].map((name) => ledgers.file(name));
+    const command = ["ledger", "backup", copies.file("copy.sqlite"), "--ledger", ledger];
+    for (const key of keys) writeFileSync(key, "key");
+    const { stdout } = await runCli(command);
+    expect(stdout).toContain(
+      `The keys of the ledger are not in the copy. Back them up, too: ${keys.join(", ")}.`,
+    );
+    expect(readdirSync(copies.path)).toEqual(["copy.sqlite"]);
+  });
+
   test("says as JSON what it copied where", async () => {
     using copies = createTempFolder();
     const copy = copies.file("copy.sqlite");

@@ -1,5 +1,5 @@
 /** Owns: that the program outside of the host, without `--ledger`, works on the ledger that the configuration names, or on none. */
-import { writeFileSync } from "node:fs";
+import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   createOperatorConfig,
@@ -51,6 +51,39 @@ describe("beside a configuration that names a database, and an old file in the s
     expect(exitCode).toBe(1);
     expect(checks.find(({ name }) => name === "ledger")).toMatchObject({ status: "fail" });
     expect(checks.map(({ name }) => name)).not.toContain("ledger-file");
+  });
+
+  describe("doctor", () => {
+    const runDoctor = async (...more: string[]) => {
+      const { stdout } = await run(["doctor", "--json", ...more]);
+      return (JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] }).checks;
+    };
+
+    test("looks at the gateway's keys and their folder, and not at the old file", async () => {
+      const key = folder.file("coordination/withheld-key");
+      writeFileSync(key, new Uint8Array(32));
+      chmodSync(key, 0o666);
+      symlinkSync(folder.file("nowhere"), folder.file("coordination/interrupt-key"));
+      chmodSync(folder.file("coordination"), 0o755);
+      chmodSync(folder.file("coordination/ledger.sqlite"), 0o666);
+      const checks = await runDoctor();
+      const messages = checks.map(({ name, status, message }) => `${name} ${status} ${message}`);
+      expect(messages).toEqual(
+        expect.arrayContaining([
+          `ledger-folder warn ${folder.file("coordination")} is open to other users (mode 755)`,
+          `withheld-key fail ${key} may be written by other users (mode 666)`,
+          `plain-files fail ${folder.file("coordination/interrupt-key")} is a link to nothing`,
+          expect.stringMatching(/^disk (?:ok|warn) /u) as string,
+        ]),
+      );
+      expect(messages.join("\n")).not.toMatch(/ledger\.sqlite|^durability/mu);
+    });
+
+    test("looks at no files for a server that is named", async () => {
+      const names = (await runDoctor("--ledger", URL_TEXT)).map(({ name }) => name);
+      expect(names).toContain("ledger");
+      for (const name of ["ledger-folder", "withheld-key", "disk"]) expect(names).not.toContain(name);
+    });
   });
 
   test.each([

@@ -5,13 +5,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { createOlderServerLedger } from "../contract/older-ledger.ts";
 import { beginRun } from "../contract/workflow-store-tested.ts";
 import { createServing } from "../openwop/create-serving.ts";
 import { createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
 import { openRun, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import { createMemoryConfig, runCli } from "./run-cli.ts";
 
 let schema: TestSchema;
@@ -258,6 +259,41 @@ test("verify keeps the problems that it found before the server had no room to g
   expect(verified.problems).toContainEqual(expect.objectContaining({ kind: "schema_changed" }));
 });
 
+test("verify keeps what it found of an anchor before the server had no room to go on", async () => {
+  const anchored = await openTestLedger(folder.file("anchored.sqlite"));
+  for (const name of ["a", "b", "c"]) await anchored.append(openRun(name).request);
+  await anchored.close();
+  const anchor = folder.file("anchor.json");
+  await runCli(["ledger", "anchor", anchor, "--ledger", folder.file("anchored.sqlite")]);
+  await using cut = await createTestSchema();
+  const store = await openTestPostgres(cut.url);
+  for (const name of ["a", "b"]) await store.append(openRun(name).request);
+  await store.workflows.append(beginRun("workflow").request);
+  await store.close();
+  // A run of another kind is met only where all runs are read, and reads of a whole moment still have room.
+  await cut.query(
+    `create function find_room() returns boolean language plpgsql as
+     $$ begin
+       if current_setting('transaction_isolation') <> 'repeatable read' then
+         raise exception 'no space left on device' using errcode = 'disk_full';
+       end if;
+       return true;
+     end $$;
+     alter table run disable trigger user;
+     alter table run drop constraint run_kind_check;
+     update run set kind = 'other' where kind = 'workflow';
+     alter table run rename to stored_run;
+     create view run as select * from stored_run where kind <> 'other' or find_room()`,
+  );
+  const { stdout, exitCode } = await runCli(["verify", "--ledger", cut.url, "--anchor", anchor, "--json"]);
+  expect(exitCode).toBe(1);
+  const verified = JSON.parse(stdout) as { problems: object[] };
+  expect(verified).toMatchObject({ ok: false, truncated: true, coordinations: 2 });
+  expect(verified.problems).toContainEqual(
+    expect.objectContaining({ kind: "anchor_run_missing", runId: runIdOf("c") }),
+  );
+});
+
 describe("a ledger in a file", () => {
   test("loads nothing of the driver of a server", () => {
     const probe = `
@@ -276,4 +312,17 @@ describe("a ledger in a file", () => {
     expect(stderr).toBe("");
     expect(stdout.trim()).toBe("0");
   });
+});
+
+test.each([
+  { args: ["show", "co-1"], says: 'no coordination begins with "co-1"' },
+  { args: ["replay", "co-1"], says: 'no coordination and no workflow run begins with "co-1"' },
+  { args: ["questions", "show", "co-1"], says: '"co-1" names no question' },
+  { args: ["status"], says: "" },
+])("a ledger of an older release, which knew no pruning, is read: $args", async ({ args, says }) => {
+  await using older = await createTestSchema();
+  await createOlderServerLedger(older, 4);
+  const { stderr } = await runCli([...args, "--ledger", older.url]);
+  expect(stderr).not.toContain("LEDGER_");
+  expect(stderr).toContain(says);
 });

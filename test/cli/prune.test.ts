@@ -1,8 +1,12 @@
+import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contentOf } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createOlderLedger } from "../contract/older-ledger.ts";
 import { addCoordination, addWorkflow } from "../contract/prunable-ledger.ts";
+import { createOkAnswer, gatewayOf, NOT_FOUND } from "./fake-gateway.ts";
+import { createAskedByOwner, recordCommands } from "./recorded-questions.ts";
 import { createMemoryConfig, runCli, type CliResult } from "./run-cli.ts";
 
 const DAY_MS = 86_400_000;
@@ -43,6 +47,14 @@ describe("ledger prune", () => {
     const verified = await run("verify", "--ledger", path);
     expect(verified).toMatchObject({ exitCode: 0 });
     expect(verified.stdout).toContain("and the traces of 2 pruned runs");
+  });
+
+  test("says of a ledger of an older release, which knew no exports, why a dry run cannot look at it", async () => {
+    using older = createTempFolder();
+    const { path, database } = createOlderLedger(older, 8);
+    database.close();
+    const { stderr } = await run("ledger", "prune", "--before", "90d", "--dry-run", "--ledger", path);
+    expect(stderr).toContain("older release, which knew no pruning");
   });
 
   describe("of the gateway's own ledger", () => {
@@ -110,6 +122,52 @@ describe("ledger prune", () => {
       expect(exitCode).toBe(1);
       expect(stderr).toMatch(/(co|run)-old was pruned from the ledger at 2026-.*; it had \d+ events/u);
     }
+  });
+
+  describe("of a run whose id others begin with", () => {
+    async function recordNamesakes(): Promise<string> {
+      const path = await recordPrunable();
+      await run("ledger", "prune", "--before", "90d", "--ledger", path);
+      const store = await openTestLedger(path);
+      const runId = await addCoordination(store, "old-2", { isOpen: true });
+      await recordCommands(store, runId, [createAskedByOwner(0, { text: "Which?", answerMs: DAY_MS })]);
+      await addWorkflow(store, "old-2", { isOpen: true });
+      await store.close();
+      return path;
+    }
+
+    test.each([
+      ["co-old", ["show", "co-old"]],
+      ["co-old", ["events", "co-old"]],
+      ["run-old", ["runs", "run-old"]],
+      ["co-old", ["replay", "co-old"]],
+      ["run-old", ["replay", "run-old"]],
+      ["co-old", ["questions", "--coordination", "co-old"]],
+      ["co-old", ["questions", "show", "co-old"]],
+      ["co-old", ["questions", "show", "co-old:escalation-1"]],
+      ["co-old", ["conflicts", "co-old"]],
+      ["co-old", ["conflicts", "co-old:1"]],
+    ])("has the commands say that %s was removed: %j", async (id, args) => {
+      const path = await recordNamesakes();
+      const { stdout, stderr, exitCode } = await run(...args, "--ledger", path);
+      expect({ stdout, exitCode }).toEqual({ stdout: "", exitCode: 1 });
+      expect(stderr).toContain(`error COORDINATION_NOT_FOUND: ${id} was pruned from the ledger at `);
+    });
+
+    test("lets a shorter prefix be one of those that are there", async () => {
+      expect((await run("show", "co-ol", "--ledger", await recordNamesakes())).stdout).toContain("co-old-2");
+    });
+
+    test.each([["cancel"], ["retry"], ["fork"]])("has %s ask for no other coordination", async (command) => {
+      const stateDir = folder.file(`namesakes-${(ledgers += 1)}`);
+      cpSync(await recordNamesakes(), join(stateDir, "coordination", "ledger.sqlite"));
+      const gateway = gatewayOf(NOT_FOUND, createOkAnswer({ coordinationId: "co-old-2" }));
+      const { exitCode } = await runCli([command, "co-old"], { stateDir, gateway: gateway.call });
+      expect(exitCode).toBe(1);
+      expect(gateway.calls.map(({ params }) => params)).toEqual([
+        expect.objectContaining({ coordinationId: "co-old" }),
+      ]);
+    });
   });
 
   test.each([

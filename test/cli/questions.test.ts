@@ -229,6 +229,7 @@ describe("questions show", () => {
 describe("what an answer brought about", () => {
   const step = { stepId: "a" as never };
   const overwrite = { cause: "conflict", overwritten: true } as const;
+  const ended = { ...overwrite, stepEnded: true } as const;
   const createDoubtOf = (whose: "result" | "decision") =>
     ({ cause: "confidence", confidence: { floor: 7_000, of: whose } }) as const;
 
@@ -246,6 +247,8 @@ describe("what an answer brought about", () => {
     [{ cause: "conflict", ...step }, "denied", "the write of step a does not happen"],
     [{ ...overwrite, ...step }, "approved", "step a has the file now, and what others claimed of it ends"],
     [{ ...overwrite, ...step }, "denied", "the file stays as it is now, and its holder keeps its claim"],
+    [{ ...ended, ...step }, "approved", "the file stays as it is now, and its holder keeps its claim"],
+    [{ ...ended, ...step }, "denied", "the file stays as it is now, and its holder keeps its claim"],
     [{ cause: "agent" }, "answered", "the agent is told your answer"],
   ] as const)("%j %s: %s", (question, resolution, happened) => {
     expect(describeEffect(question, resolution)).toBe(happened);

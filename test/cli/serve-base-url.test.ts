@@ -10,7 +10,8 @@ import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "main.ts");
-const TOKENS = { acme: ["one", "two"], other: "three" };
+const TOKEN = "token-of-acme-0001";
+const TOKENS = { acme: [TOKEN, "token-of-acme-0002"], other: "token-of-other-0001" };
 
 interface Listening {
   readonly baseUrl: string;
@@ -74,7 +75,7 @@ it("serve behind a path names runs below that path, and counts tenants and not t
   expect({ baseUrl, tenants }).toEqual({ baseUrl: "https://h.example/wop", tenants: 2 });
   const response = await fetch(new URL("/v1/runs", page), {
     method: "POST",
-    headers: { authorization: "Bearer one", "content-type": "application/json" },
+    headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
     body: JSON.stringify({ workflowId: "quick" }),
   });
   const { runId, ...answer } = (await response.json()) as Record<string, string>;

@@ -1,6 +1,7 @@
 /** Owns: whose the coordinations of a file are when it is copied to a server, where several gateways can use it. */
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { listChildren } from "../../src/agents/coordination/runtime/children-of-session.ts";
 import { readCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
@@ -12,7 +13,7 @@ import {
 import { readProcessName } from "../../src/platform/process-name.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { openRun, OWNER, spawnOf } from "../support/ledger-fixtures.ts";
+import { createAuthor, openingOf, openRun, OWNER, spawnOf } from "../support/ledger-fixtures.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { createOlderServerLedger } from "./older-ledger.ts";
@@ -108,6 +109,43 @@ it("a copy to a file takes no gateway", async () => {
   await addSpawn(from);
   await expect(copy(from, to, "shop")).rejects.toMatchObject({ code: "INPUT_INVALID" });
   expect(existsSync(to)).toBe(false);
+});
+
+describe("a copy from a server to a file, which one gateway uses", () => {
+  const addOpenOf = (place: string, gateway: string): Promise<void> =>
+    change(place, async (store) => {
+      const opening = { ...openingOf(`trace of ${gateway}`), gateway } as Command;
+      await store.append(createAuthor(`of-${gateway}`).append(opening, spawnOf("child")));
+    });
+
+  it("is refused where several gateways have open coordinations, and names them and the way out", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const to = folder.file("to.sqlite");
+    await addOpenOf(schema.url, "shop");
+    await addOpenOf(schema.url, "office");
+    await expect(copy(schema.url, to)).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringMatching(/of the gateways office and shop.*cancel/u) as string,
+    });
+    expect(existsSync(to)).toBe(false);
+  });
+
+  it("counts what the server got with the ledger of a gateway as open in that gateway", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const from = folder.file("from.sqlite");
+    await addSpawn(from);
+    await copy(from, schema.url, "shop");
+    await addOpenOf(schema.url, "shop");
+    const back = folder.file("back.sqlite");
+    await copy(schema.url, back);
+    expect(existsSync(back)).toBe(true);
+    await addOpenOf(schema.url, "office");
+    await expect(copy(schema.url, folder.file("again.sqlite"))).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+    });
+  });
 });
 
 describe("a copy to a server that a gateway had opened before", () => {

@@ -1,8 +1,14 @@
-import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
+import { buildFailingDisk, canFailDisks, openFailingDisk } from "../crash/failing-disk.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
+
+const run = promisify(execFile);
 
 const PAYLOAD = {
   runId: "run-1",
@@ -49,6 +55,41 @@ describe("the key", () => {
     writeFileSync(path, "short");
     expect(() => readOrCreateKey(path)).toThrow(/CONFIG_INVALID|remove the file, and a new one is made/);
     chmodSync(path, 0o600);
-    expect(() => readOrCreateKey(folder.path)).toThrow();
+    expect(() => readOrCreateKey(folder.path)).toThrow(/is a folder, not a plain file/);
   });
+
+  it("that the system does not let this user make is no bug, and the error says where it would be and why", () => {
+    using folder = createTempFolder();
+    writeFileSync(folder.file("file"), "");
+    const path = folder.file("file/interrupt-key");
+    expect(() => readOrCreateKey(path)).toThrow(
+      expect.objectContaining({
+        code: "LEDGER_UNAVAILABLE",
+        message: expect.stringContaining(`the key in ${path} cannot be used: ENOTDIR`) as string,
+      }) as Error,
+    );
+  });
+
+  /** Makes the key in another process, on a disk that is full from one operation on, and returns the code of the error. */
+  async function makeOnFullDisk(folder: string, at: number): Promise<string> {
+    const environment = buildFailingDisk(folder);
+    openFailingDisk(environment).arm({ error: "ENOSPC", at, isLasting: true, isPartial: true });
+    const script = `
+      import { readOrCreateKey } from ${JSON.stringify(import.meta.resolve("../../src/infra/tokens/key-file.ts"))};
+      try { readOrCreateKey(${JSON.stringify(join(folder, "withheld-key"))}); console.log("made"); }
+      catch (error) { console.log(error.code); }`;
+    const args = ["--input-type=module", "--eval", script];
+    const { stdout } = await run(process.execPath, args, { env: { ...process.env, ...environment } });
+    return stdout.trim();
+  }
+
+  it.runIf(canFailDisks()).each([1, 2, 3, 4])(
+    "that has no place on the disk says so, and leaves nothing behind: from operation %i on",
+    async (at) => {
+      using folder = createTempFolder();
+      mkdirSync(folder.file("state"));
+      expect(await makeOnFullDisk(folder.file("state"), at)).toBe("LEDGER_FULL");
+      expect(readdirSync(folder.file("state"))).toEqual([]);
+    },
+  );
 });

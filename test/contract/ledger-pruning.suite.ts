@@ -1,11 +1,11 @@
 /** Owns: what removing old runs must do, on a ledger of any kind (docs/adr/0030). */
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import { formatTimestamp, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp, type EpochMs, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { checkAnchor, makeAnchor } from "../../src/plugins/anchor-checks.ts";
-import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
+import { contentOf, openRun, OWNER, runIdOf } from "../support/ledger-fixtures.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { readLastToken } from "./ledger-store-claim-play.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
@@ -129,12 +129,14 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
         });
       });
 
-      it.each(["reaches it", "is given back"])("until it %s", async (end) => {
+      it.each(["reaches it", "is given back", "is left by its process"])("until it %s", async (end) => {
         await using ledger = await openExported();
         const { store } = ledger;
         if (end === "is given back") await store.exports.release(share);
-        else await store.exports.advance({ ...share, position: await store.newestPosition() });
-        expect(await prune(store)).toMatchObject({ runs: 2, kept: { used: 0 } });
+        if (end === "reaches it")
+          await store.exports.advance({ ...share, position: await store.newestPosition() });
+        const silentExporter = end === "is left by its process" ? share.holder : undefined;
+        expect(await prune(store, LATER_MS, silentExporter)).toMatchObject({ runs: 2, kept: { used: 0 } });
       });
     });
 
@@ -252,6 +254,19 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
         events: 0,
       });
       expect(await listRunIds(store)).toHaveLength(2);
+    });
+
+    it("remembers how a child was bound, and what is left verifies", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      const page = await store.pruning.page({ before: 9, limit: 10, beforeMs: LATER_MS });
+      const boundChildren = [{ session: OWNER, stepId: "step-1" as StepId, binding: "gate" as const }];
+      const runs = page.slice(1).map((run) => ({ ...run, boundChildren }));
+      expect(await store.pruning.remove(runs, createPruningBasis(page[0]!))).toMatchObject({ runs: 1 });
+      expect(await store.pruned.findBinding(OWNER)).toBe("gate");
+      expect(await listProblems(store)).toEqual([]);
     });
 
     it("goes on counting runs, events and claims where they were", async () => {

@@ -1,5 +1,6 @@
 /** Budgets that a plan shares with the plans inside of it, over the real ledger file. */
 import { expect, it } from "vitest";
+import type { Usage } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
@@ -22,8 +23,8 @@ interface LentBudget extends AsyncDisposable {
   failNextAppendTo(coordinationId: CoordinationId): void;
   /** The process dies at its next append to a coordination: until the restart it appends nothing more. */
   dieAtAppendTo(coordinationId: CoordinationId): void;
-  /** Until the restart no loan is recorded, as before there were loans. */
-  lendNothing(): void;
+  /** Until the restart loans have these kinds alone, as in earlier releases; without any, none is recorded. */
+  lendOnly(...kinds: readonly (keyof Usage)[]): void;
   /** The agent of a step submits a plan. */
   submitAs(stepId: string, fields: Fields): Promise<PlanSubmitted>;
   events(coordinationId: CoordinationId): Promise<readonly RunEvent[]>;
@@ -38,6 +39,13 @@ interface LentBudget extends AsyncDisposable {
   endGo(): Promise<void>;
 }
 
+function limitLoan(event: RunEvent, kinds: readonly (keyof Usage)[]): RunEvent {
+  if (event.type !== "budget.lent") return event;
+  const isKept = (kind: string): boolean => kinds.some((each) => each === kind);
+  const budget = Object.fromEntries(Object.entries(event.payload.budget).filter(([kind]) => isKept(kind)));
+  return { ...event, payload: { ...event.payload, budget } };
+}
+
 /** A plan whose steps `a` and `go` are at work, while the others wait for `go`. It may begin six attempts. */
 async function runAround(
   scripts: Readonly<Record<string, readonly Scripted[]>> = {},
@@ -50,7 +58,7 @@ async function runAround(
   const ledger = await openTestLedger(folder.file("ledger.sqlite"), { clock });
   let failing: { readonly runId: CoordinationId; readonly isDeadly: boolean } | undefined;
   let isDead = false;
-  let isWithoutLoans = false;
+  let lentKinds: readonly (keyof Usage)[] | undefined;
   const store: MemoryStore = {
     ...ledger,
     append: async (request) => {
@@ -60,8 +68,10 @@ async function runAround(
         failing = undefined;
         throw new Error("the append failed");
       }
-      if (isWithoutLoans && request.events.every(({ type }) => type === "budget.lent")) return;
-      await ledger.append(request);
+      const kinds = lentKinds;
+      if (kinds?.length === 0 && request.events.every(({ type }) => type === "budget.lent")) return;
+      const events = kinds ? request.events.map((event) => limitLoan(event, kinds)) : request.events;
+      await ledger.append({ ...request, events });
     },
   };
   let coordinator = world.start(() => store);
@@ -76,7 +86,7 @@ async function runAround(
     restart: async () => {
       await coordinator.stop();
       isDead = false;
-      isWithoutLoans = false;
+      lentKinds = undefined;
       coordinator = world.start(() => store);
       await coordinator.start();
     },
@@ -86,8 +96,8 @@ async function runAround(
     dieAtAppendTo: (runId) => {
       failing = { runId, isDeadly: true };
     },
-    lendNothing: () => {
-      isWithoutLoans = true;
+    lendOnly: (...kinds) => {
+      lentKinds = kinds;
     },
     submitAs: (stepId, inner) => {
       const order = runner.orders.findLast(({ envelope }) => envelope.stepId === stepId);
@@ -265,7 +275,7 @@ it("gives back at once what was lent to a plan inside whose id another one takes
 
 it("sets aside at its start what an earlier release gave to a plan inside that is still at work", async () => {
   await using around = await runAround({ n1: ["work"] });
-  around.lendNothing();
+  around.lendOnly();
   await around.submitAs("a", { ...listNames("n1"), budget: { spawns: 3 } });
   await around.restart();
   await around.until("the loan", async () => (await around.loans()).length === 1);
@@ -273,4 +283,25 @@ it("sets aside at its start what an earlier release gave to a plan inside that i
   await around.submitAs("go", { ...listNames("m1"), coordinationId: "plan-3" });
   const [created] = await around.events("plan-3" as CoordinationId);
   expect(created?.payload).toMatchObject({ plan: { budget: { spawns: 1 } } });
+});
+
+it.each([
+  { of: "of the step alone", fields: { budget: undefined }, lent: [], loans: [{ spawns: 2 }] },
+  {
+    of: "of the step beside that of the plan",
+    fields: { budget: { tokens: 100 } },
+    lent: ["tokens"] as const,
+    loans: [{ tokens: 100 }, { spawns: 2, tokens: 100 }],
+  },
+])("sets aside from the budget $of what an earlier release did not", async ({ fields, lent, loans }) => {
+  const steps = [step("a", { budget: { spawns: 3 } }), step("go")];
+  await using around = await runAround({ n1: ["work"] }, { ...fields, steps });
+  around.lendOnly(...lent);
+  await around.submitAs("a", listNames("n1"));
+  await around.restart();
+  await around.until("the loan", async () => (await around.loans()).length === loans.length);
+  const budgets = (await around.loans()).map((loan) => (loan as { budget: unknown }).budget);
+  expect(budgets).toEqual(loans);
+  await around.restart();
+  expect(await around.loans()).toHaveLength(loans.length);
 });

@@ -85,6 +85,23 @@ it("a server that is busy is no damage", async () => {
   await reader.close();
 });
 
+it("damage that was found before the server was busy is kept, as a part of what there may be", async () => {
+  await using copy = await createTestSchema();
+  await fillLedger(copy);
+  await copy.query(
+    `${WITHOUT_TRIGGERS} update event set payload = '{}' where event_key = 2; ${WITH_TRIGGERS}`,
+  );
+  const reader = await openTestPostgres(withSetting(copy.url, "lock_timeout=100"), { mode: "read" });
+  const holder = new pg.Client({ connectionString: copy.url });
+  await holder.connect();
+  await holder.query("begin; lock table content in access exclusive mode");
+  const verification = await verifyLedger(reader);
+  await holder.end();
+  expect(verification).toMatchObject({ ok: false, isCut: true, coordinations: 0 });
+  expect(verification.problems).toContainEqual(expect.objectContaining({ kind: "event_changed" }));
+  await reader.close();
+});
+
 it("a server whose disk is full is no damage", async () => {
   await using copy = await createTestSchema();
   await fillLedger(copy);
@@ -96,6 +113,28 @@ it("a server whose disk is full is no damage", async () => {
   );
   const reader = await openTestPostgres(copy.url, { mode: "read" });
   await expect(reader.inspect()).rejects.toMatchObject({ code: "LEDGER_FULL" });
+  await reader.close();
+});
+
+it.each([
+  ["58030", 'could not read block 0 in file "base/1/2": Input/output error'],
+  ["58P01", 'could not open file "base/1/2": No such file or directory'],
+  ["XX000", "invalid memory alloc request size 18446744073709551613"],
+])("a server that cannot read what it holds (%s: %s) is damage", async (state, message) => {
+  await using copy = await createTestSchema();
+  await fillLedger(copy);
+  await copy.query(
+    `create function fail_to_read() returns boolean language plpgsql as
+     $$ begin raise exception '${message}' using errcode = '${state}'; end $$;
+     alter table content rename to stored_content;
+     create view content as select * from stored_content where fail_to_read()`,
+  );
+  const reader = await openTestPostgres(copy.url, { mode: "read" });
+  const expected = expect.stringContaining(`${message} (${state})`) as string;
+  expect(await reader.inspect()).toContainEqual({ kind: "file_damaged", message: expected });
+  await expect(reader.get(contentOf("kept").ref.sha256)).rejects.toMatchObject({
+    code: "LEDGER_UNAVAILABLE",
+  });
   await reader.close();
 });
 

@@ -99,8 +99,12 @@ export function createPruningBasis({ ordinal }: Pick<PrunableRun, "ordinal">): P
 }
 
 /** Removes all that ended before the time. */
-export function prune(store: OpenedLedger, beforeMs: EpochMs = LATER_MS): Promise<PruneReport> {
-  return pruneLedger(store, { beforeMs, isDryRun: false });
+export function prune(
+  store: OpenedLedger,
+  beforeMs: EpochMs = LATER_MS,
+  silentExporter?: string,
+): Promise<PruneReport> {
+  return pruneLedger(store, { beforeMs, isDryRun: false, silentExporter });
 }
 
 /** Does something before one call of many. */

@@ -1,6 +1,8 @@
 /** Owns: pruning a ledger once a day, as long as the process has it open. */
 import { describe, expect, it } from "vitest";
+import { SPAN_EXPORT } from "../../src/agents/coordination/contracts/ids.ts";
 import { startPruning } from "../../src/agents/coordination/runtime/prune-regularly.ts";
+import { findSilentExporter } from "../../src/agents/coordination/runtime/silent-exporter.ts";
 import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 import { quietLogger, runIdOf } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
@@ -43,6 +45,31 @@ describe("a process that prunes its ledger", () => {
       what: "the newest run",
     });
     await pruning.stop();
+  });
+
+  describe("whose spans another process exports", () => {
+    const share = { name: SPAN_EXPORT, holder: "exporter" };
+
+    it("keeps nothing for it where it is silent for half a minute, as one that was killed", async () => {
+      await using ledger = await openOldLedger();
+      const { clock, store } = ledger;
+      await store.exports.take({ ...share, from: 0 });
+      const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
+      await clock.advance(MINUTE_MS + 30_000);
+      await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
+      await pruning.stop();
+    });
+
+    it("keeps what is not exported while it tells of itself", async () => {
+      await using ledger = await openOldLedger();
+      const { clock, store } = ledger;
+      await store.exports.take({ ...share, from: 0 });
+      const silent = findSilentExporter(store.exports, clock);
+      await clock.advance(3_000);
+      await store.exports.advance({ ...share, position: 0 });
+      await clock.advance(30_000);
+      expect(await silent).toBeUndefined();
+    });
   });
 
   it("removes nothing after it was stopped", async () => {

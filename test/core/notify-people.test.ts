@@ -330,4 +330,22 @@ describe("a question that is told", () => {
       "A command of step step-2 has overwritten a file that somebody else holds. Give the file to step step-2?",
     ]);
   });
+
+  it("says of a file that a command of an ended step has overwritten that its holder keeps it", async () => {
+    const { channel, notices } = createScriptedChannel();
+    const s = await openAskedScene({ dependencies: { channelOf: () => channel } });
+    await using _ = s;
+    s.plans.cancel = () => new Promise(() => undefined);
+    await s.plan([{ stepId: "holder" }, { stepId: "slow", timeoutMs: 10_000 }]);
+    await s.does(write(s, s.sessionOf("holder"), { "notes.md": "of holder\n" }));
+    await s.clock.advance(1);
+    const command = createShellCall(s, s.sessionOf("slow"), () => s.put("notes.md", "of slow\n"));
+    const allowed = await s.ask(command);
+    await s.clock.advance(20_000);
+    await s.runs(command, allowed);
+    await s.clock.advance(SETTINGS.sweepMs);
+    expect(notices.map(({ question }) => question.title)).toEqual([
+      "A command of step slow, which has ended, has overwritten a file that somebody else holds. Its holder keeps the file, whatever the answer. Look at what is in it, then approve.",
+    ]);
+  });
 });

@@ -1,5 +1,16 @@
 /** Owns: that the example of several hosts names what there is: options of `serve`, services, secrets, volumes, files. */
-import { existsSync, readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
@@ -7,6 +18,9 @@ import { parse } from "yaml";
 import { z } from "zod";
 import type { CliHost } from "../../src/plugins/cli/terminal/cli-host.ts";
 import { addServe } from "../../src/plugins/cli/workflows/serve-command.ts";
+import { OPEN, recordLedger } from "../cli/recorded-ledger.ts";
+import { runCli } from "../cli/run-cli.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 const FOLDER = join(import.meta.dirname, "..", "..", "examples", "fleet");
 
@@ -28,6 +42,7 @@ const fleetSchema = z.looseObject({
 const text = readFileSync(join(FOLDER, "compose.yaml"), "utf8");
 const fleet = fleetSchema.parse(parse(text, { merge: true }));
 const services = Object.entries(fleet.services);
+const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
 const serves = services.filter(([name]) => name.startsWith("serve-"));
 const scriptOf = (service: z.output<typeof serviceSchema>): string => service.command?.at(-1) ?? "";
 
@@ -45,7 +60,6 @@ describe("examples/fleet", () => {
 
   it("says that each host has process numbers of its own, as the file gives them", () => {
     const hasShared = serves.some(([, service]) => "pid" in service);
-    const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
     expect({ hasShared, isTold: readme.includes("process numbers of its own") }).toEqual({
       hasShared: false,
       isTold: true,
@@ -98,5 +112,45 @@ describe("examples/fleet", () => {
     expect(balanced.map(([, name]) => name)).toEqual(serves.map(([name]) => name));
     for (const [, , port] of balanced)
       for (const [, service] of serves) expect(scriptOf(service)).toContain(`--port ${port}`);
+  });
+});
+
+const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "main.ts");
+const USER = 65_534;
+const isRoot = process.getuid?.() === 0;
+
+/** Returns what the README has the shell of a container do with the ledger of a file. */
+function readCopyScript(): string {
+  const [, script = ""] = /serve-a sh -c '\n([^']+)' < ledger\.sqlite\n/u.exec(readme) ?? [];
+  return script;
+}
+
+describe("the way of examples/fleet to take along a ledger that was a file", () => {
+  it("copies a private file of one user as another one, who can write no folder but that of temporary files", async () => {
+    using folder = createTempFolder();
+    chmodSync(folder.path, 0o755);
+    await recordLedger(folder.file("ledger.sqlite"), [OPEN]);
+    chmodSync(folder.file("ledger.sqlite"), 0o600);
+    writeFileSync(folder.file("password"), "p");
+    mkdirSync(folder.file("bin"));
+    const program = folder.file("bin/openclaw-coordination");
+    writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
+    mkdirSync(folder.file("tmp"));
+    if (isRoot) chownSync(folder.file("tmp"), USER, USER);
+    // Another file stands for the server, which not every machine has.
+    const script = readCopyScript()
+      .replace("/run/secrets/postgres_password", folder.file("password"))
+      .replace("postgres://coordination@postgres:5432/coordination", folder.file("tmp/new.sqlite"));
+    const file = openSync(folder.file("ledger.sqlite"), "r");
+    const shell = spawn("sh", ["-c", script], {
+      cwd: "/",
+      env: { PATH: `${folder.file("bin")}:${process.env["PATH"] ?? ""}`, TMPDIR: folder.file("tmp") },
+      stdio: [file, "ignore", "inherit"],
+      ...(isRoot && { uid: USER, gid: USER }),
+    });
+    expect(await once(shell, "exit")).toEqual([0, null]);
+    closeSync(file);
+    const { stdout } = await runCli(["list", "--json", "--ledger", folder.file("tmp/new.sqlite")]);
+    expect(JSON.parse(stdout)).toMatchObject([{ coordinationId: OPEN.id }]);
   });
 });

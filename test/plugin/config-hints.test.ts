@@ -57,11 +57,16 @@ describe("the hints of the manifest", () => {
       "escalations.webhooks.*.url",
       "openwop.tokens[].token",
       "openwop.peerTokens.*",
+      "openwop.mcpServers.*",
       "telemetry.headers.*",
       "acpAgents.*.env.*",
       "acpAgents.*.args[]",
       "gates.verifiers.*.env.*",
       "gates.verifiers.*.args[]",
+      "policies.packs.*.settings.escalations.webhooks.*.secret",
+      "policies.packs.*.settings.escalations.webhooks.*.url",
+      "policies.packs.*.settings.gates.verifiers.*.env.*",
+      "policies.packs.*.settings.gates.verifiers.*.args[]",
     ].map((path) => `coordination.phase1.${path}`);
     const sensitive = Object.entries(uiHints).flatMap(([path, hint]) => (hint.sensitive ? [path] : []));
     expect(sensitive.toSorted()).toEqual(secrets.toSorted());

@@ -61,6 +61,11 @@ describe("a session, where several gateways share a ledger", () => {
       findUnproven: () => Promise.resolve(undefined),
       get: () => Promise.resolve(undefined),
       holders: () => Promise.resolve(["co-b", "co-a"] as CoordinationId[]),
+      pruned: {
+        find: () => Promise.resolve(undefined),
+        findBinding: () => Promise.resolve(undefined),
+        counts: () => Promise.resolve({ runs: 0, events: 0, claims: 0 }),
+      },
     };
     expect(await findOnlyQuestion({ ...reads, gateway: "a" }, SESSION)).toMatchObject({
       kind: "found",

@@ -46,7 +46,12 @@ async function readCommands(phase1: object) {
   };
   const { stdout: text } = await runCli(["status"], setting);
   const { checks } = JSON.parse((await runCli(["doctor", "--json"], setting)).stdout) as {
-    checks: readonly { readonly name: string; readonly status: string; readonly advice?: string }[];
+    checks: readonly {
+      readonly name: string;
+      readonly status: string;
+      readonly message: string;
+      readonly advice?: string;
+    }[];
   };
   return { takenUp, text, check: checks.find(({ name }) => name === "taken-up") };
 }
@@ -76,6 +81,40 @@ describe.skipIf(readProcessName() === undefined)("a configuration under a runnin
       expect(check).toMatchObject({ status: "warn", advice: expect.stringContaining("reload") as string });
     }
   });
+
+  it("is taken up where only secrets differ, which the environment of each process may fill in", async () => {
+    const describeSecrets = (secret: string, peer = "https://peer.example") => ({
+      enabled: true,
+      openwop: { tokens: [{ token: secret }], peerTokens: { [peer]: secret } },
+      escalations: { webhooks: { duty: { url: "https://duty.example", secret } } },
+      acpAgents: { coder: { command: "/usr/bin/coder", env: { API_KEY: secret } } },
+      telemetry: { headers: { authorization: secret } },
+    });
+    await startGateway(describeSecrets("secret-of-the-gateway"));
+    const { takenUp, check } = await readCommands(describeSecrets("secret-of-the-shell"));
+    expect({ takenUp, check }).toMatchObject({
+      takenUp: true,
+      check: {
+        status: "ok",
+        message:
+          "the running gateway goes by this configuration; values of secrets, headers and `env` are not compared",
+      },
+    });
+    const changed = describeSecrets("secret-of-the-gateway", "https://other.example");
+    expect((await readCommands(changed)).takenUp).toBe(false);
+  });
+
+  it.each([
+    ["an agent", (name: string) => ({ acpAgents: { env: { command: `/usr/bin/${name}` } } })],
+    ["a model", (name: string) => ({ openwop: { modelClasses: { token: name, secret: name } } })],
+  ])(
+    "is not taken up where a setting of %s that is called like a secret differs",
+    async (_, describeSetting) => {
+      await startGateway(describeSetting("one"));
+      expect((await readCommands({ enabled: true, ...describeSetting("two") })).takenUp).toBe(false);
+      expect((await readCommands({ enabled: true, ...describeSetting("one") })).takenUp).toBe(true);
+    },
+  );
 
   it("is taken up where it is off and the plugin was stopped, and not where it is on", async () => {
     await startGateway({});

@@ -1,5 +1,11 @@
 /** Owns: how pruning reads the row of a run and what it leaves of one, whatever the ledger is kept in. */
-import type { PrunableRun, PruningBasis } from "../../agents/coordination/ports/run-store.ts";
+import type {
+  ChildBinding,
+  PrunableRun,
+  PruningBasis,
+  PruningPlace,
+  RemovableRun,
+} from "../../agents/coordination/ports/run-store.ts";
 import type { RunKind } from "./stored-run.ts";
 
 export interface PrunableRow {
@@ -82,7 +88,7 @@ export function selectPrunableRuns(isStaying: string): string {
           or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
           or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
           or newest.timestamp_ms >= @beforeMs - ${EXPORT_WAIT_MS}
-            and exists (select 1 from export_cursor where holder <> '' and position < newest.event_key)
+            and exists (select 1 from export_cursor where holder not in ('', @silentExporter) and position < newest.event_key)
           then 'used'
         else 'prunable'
       end as state
@@ -92,6 +98,19 @@ export function selectPrunableRuns(isStaying: string): string {
     where run.run_key < @before
     order by run.run_key desc
     limit @limit`;
+}
+
+/** Returns the values that the statement of `selectPrunableRuns` takes. */
+export function createPageValues({ before, limit, beforeMs, silentExporter = "" }: PruningPlace): PageValues {
+  return { before, limit, beforeMs, silentExporter };
+}
+
+export interface PageValues {
+  readonly before: number;
+  readonly limit: number;
+  readonly beforeMs: number;
+  /** Empty: there is none. */
+  readonly silentExporter: string;
 }
 
 /** The row of a run that began after the runs of a page were looked at. */
@@ -106,10 +125,10 @@ export const SELECT_NEWER_RUNS = `
 
 /** Leaves out the families to which a run that began since belongs. */
 export function leaveJoinedFamilies(
-  runs: readonly PrunableRun[],
+  runs: readonly RemovableRun[],
   { familyOf }: PruningBasis,
   newer: readonly NewerRow[],
-): readonly PrunableRun[] {
+): readonly RemovableRun[] {
   const joined = new Set(newer.flatMap((row) => listRelatives(row) ?? []).map((runId) => familyOf(runId)));
   return joined.size === 0 ? runs : runs.filter(({ runId }) => !joined.has(familyOf(runId)));
 }
@@ -127,3 +146,28 @@ export const LEAVE_TRACE = `
     (select event_key from event where event.run_key = run.run_key and sequence = run.length - 1),
     (select count(*) from event where event.run_key = run.run_key and type = 'claim.acquired'),
     cast(@atMs as bigint)`;
+
+/**
+ * The labels by which the bound children of removed runs are found. `started_at_ms` is the time of the pruning. No schema has to
+ * change for them, and no listing goes by them.
+ */
+export const BINDING_LABELS = {
+  privilege: "pruned_privilege",
+  gate: "pruned_gate",
+} as const satisfies Record<ChildBinding, string>;
+
+/** Finds the label of one bound child: that of a gate first. */
+export const FIND_BINDING = `
+  select kind
+  from run_label
+  where kind in ('${BINDING_LABELS.gate}', '${BINDING_LABELS.privilege}') and value = @session
+  order by kind
+  limit 1`;
+
+export interface BindingRow {
+  readonly kind: string;
+}
+
+export function readBinding(row: BindingRow | undefined): ChildBinding | undefined {
+  return row && (row.kind === BINDING_LABELS.gate ? "gate" : "privilege");
+}

@@ -82,7 +82,7 @@ export async function openPostgresLedger(
     overlapping: (claimsQuery) => runGuarded(() => listOverlappingClaims(query, claimsQuery)),
     claims: (claimsQuery) => runGuarded(() => listClaims(query, claimsQuery)),
     references: (runId) => runGuarded(() => listReferences(query, runId)),
-    inspect: () => runGuarded(() => inspectDatabase(database)),
+    inspect: (problems) => runGuarded(() => inspectDatabase(database, problems)),
     get: (sha256) => runGuarded(async () => (await getTexts(query, [sha256])).get(sha256)),
     getMany: (sha256s) => runGuarded(() => getTexts(query, sha256s)),
     deleteBefore: (time) => deleteTextsBefore({ database, busyTimeoutMs, written: runWriting }, time),

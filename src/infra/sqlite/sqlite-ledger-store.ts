@@ -89,7 +89,7 @@ export async function openSqliteLedger(
     overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),
     claims: (query) => runGuarded(() => listClaims(claimReads(), query)),
     references: (runId) => runGuarded(() => listReferences(statements, runId)),
-    inspect: () => runGuarded(() => inspectDatabase(database)),
+    inspect: (problems) => runGuarded(() => inspectDatabase(database, problems)),
     get: (sha256) => runGuarded(() => statements.content.get(sha256)),
     getMany: (sha256s) => getMany(statements, runGuarded, sha256s),
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),

@@ -5,13 +5,12 @@ import {
   constants,
   fchmodSync,
   fstatSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
   readFileSync,
   rmSync,
-  writeSync,
+  writeFileSync,
   type Stats,
 } from "node:fs";
 import { dirname } from "node:path";
@@ -20,20 +19,33 @@ import { kindOf } from "../../platform/plain-file.ts";
 
 const KEY_BYTES = 32;
 
-/** Made where there is none; of two processes that make it at once, both get the same. */
+/**
+ * Makes the key where there is none; of two processes that make it at once, both get the same.
+ *
+ * @throws CoordinationError `CONFIG_INVALID` for a key that is unsafe or broken, and as a ledger does where the disk is full
+ * (`LEDGER_FULL`) or the system does not let this user have the file (`LEDGER_UNAVAILABLE`)
+ */
 export function readOrCreateKey(path: string): Uint8Array {
-  const had = readKey(path);
-  if (had) return had;
+  try {
+    return readKey(path) ?? createKey(path);
+  } catch (error) {
+    if (error instanceof CoordinationError) throw error;
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    throw new CoordinationError(
+      FULL_CODES.includes(code) ? "LEDGER_FULL" : "LEDGER_UNAVAILABLE",
+      `the key in ${path} cannot be used: ${message}`,
+      { cause: error },
+    );
+  }
+}
+
+const FULL_CODES: readonly string[] = ["ENOSPC", "EDQUOT"];
+
+function createKey(path: string): Uint8Array {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
-  const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
   try {
-    writeSync(file, randomBytes(KEY_BYTES));
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  try {
+    writeFileSync(draft, randomBytes(KEY_BYTES), { flag: "wx", mode: 0o600, flush: true });
     linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

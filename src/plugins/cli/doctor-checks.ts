@@ -241,7 +241,11 @@ interface HealthFacts {
   readonly uncoordinatedSpawns: number;
 }
 
-export function checkHealth(health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 }): Check {
+/** Checks what the gateway reported last; `isOld` where that is of the time before coordination was switched off. */
+export function checkHealth(
+  health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 },
+  isOld = false,
+): Check {
   const name = "health";
   const { state, failure, uncoordinatedSpawns } = health;
   if (!failure && state === "ok") return { name, status: "ok", message: "the gateway reported no failure" };
@@ -250,13 +254,12 @@ export function checkHealth(health: HealthFacts = { state: "ok", uncoordinatedSp
     : "the gateway did not say why";
   const message = `${failureText}; ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record`;
   const advice = failure && adviceOf(failure.code);
-  return {
-    name,
-    ...(state === "degraded"
-      ? { status: "fail", message: `degraded: ${message}` }
-      : { status: "warn", message: `working again after ${message}` }),
-    ...(advice !== undefined && { advice }),
-  };
+  const more = advice !== undefined && { advice };
+  if (state !== "degraded")
+    return { name, status: "warn", message: `working again after ${message}`, ...more };
+  return isOld
+    ? { name, status: "warn", message: `was degraded when it was switched off: ${message}`, ...more }
+    : { name, status: "fail", message: `degraded: ${message}`, ...more };
 }
 
 /** The health file may come from a newer release, with a code that this one does not know. */

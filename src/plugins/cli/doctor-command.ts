@@ -27,6 +27,7 @@ import {
   type Check,
 } from "./doctor-checks.ts";
 import {
+  KEY_FILES,
   describeLedgerPath,
   isLedgerFile,
   loadLedgerReader,
@@ -34,7 +35,7 @@ import {
   withLedger,
 } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
-import { checkTakenUp, isTakenUp } from "./taken-up.ts";
+import { checkTakenUp, isSwitchedOff, isTakenUp } from "./taken-up.ts";
 import { checkWritable, findExisting, findUnwritable } from "./unwritable-files.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -72,17 +73,19 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
   const { readHealthBeside } = await loadLedgerReader();
   const setting = isCoordinationError(read) ? read : read && readSwitches(read.config);
   const switches = isCoordinationError(setting) ? undefined : setting;
+  const takenUp = await isTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config);
+  const beside = await resolvePathBeside(host, options);
   return [
     checkNode(host.nodeVersion),
     ...checkConfig(setting, host.program),
-    ...checkTakenUp(await isTakenUp(host, options, isCoordinationError(read) ? undefined : read?.config)),
+    ...checkTakenUp(takenUp),
     ...checkWebhooks(await findWebhooksOff(switches)),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
-    ...((await isLedgerFile(path)) ? checkFiles(path, options) : []),
+    ...((await isLedgerFile(beside)) ? checkFiles(beside, options, await isLedgerFile(path)) : []),
     ...checkWritable(await findUnwritable(host, options)),
     ...(await checkLedgerContent(host, options)),
     ...(await checkLastBackup(host, path)),
-    checkHealth(readHealthBeside(await resolvePathBeside(host, options))),
+    checkHealth(readHealthBeside(beside), isSwitchedOff(switches, takenUp, options)),
   ];
 }
 
@@ -99,10 +102,8 @@ async function findWebhooksOff(switches: Switches | undefined): Promise<string[]
   return listWebhooksOff(phase1.escalations.webhooks, (name) => process.env[name]);
 }
 
-/** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
-const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
-
-function checkFiles(path: string, { ledger }: ReaderOptions): Check[] {
+/** Checks the folder of the path with the keys in it, and the ledger there; `hasLedger` is false where that is on a server. */
+function checkFiles(path: string, { ledger }: ReaderOptions, hasLedger: boolean): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
   const listPrivacy = (name: string, file: string, mode: number) =>
@@ -112,14 +113,18 @@ function checkFiles(path: string, { ledger }: ReaderOptions): Check[] {
   const folderChecks = listPrivacy("ledger-folder", folder, 0o700);
   return [
     ...(ledger === undefined ? folderChecks : folderChecks.map(dropAdvice)),
-    ...listPrivacy("ledger-file", path, 0o600),
+    ...(hasLedger ? listPrivacy("ledger-file", path, 0o600) : []),
     ...KEY_FILES.flatMap((name) => listPrivacy(name, join(folder, name), 0o600)),
-    ...[path, `${path}-wal`, `${path}-shm`, ...KEY_FILES.map((name) => join(folder, name))].flatMap((file) =>
+    ...[
+      ...(hasLedger ? [path, `${path}-wal`, `${path}-shm`] : []),
+      ...KEY_FILES.map((name) => join(folder, name)),
+    ].flatMap((file) =>
       lookAt("plain-files", file, () => checkPlainFile("plain-files", file, findFileFault(file))),
     ),
     ...lookAt("disk", folder, () => {
       const { type, bavail, bsize } = statfsSync(findExisting(folder));
-      return [checkDurability(type), checkDisk(bavail * bsize)];
+      const disk = checkDisk(bavail * bsize);
+      return hasLedger ? [checkDurability(type), disk] : [dropAdvice(disk)];
     }),
   ];
 }

@@ -14,7 +14,7 @@ import {
   withLedger,
 } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
-import { isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
+import { isSwitchedOff, isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
 import { describePolicyRule } from "./policies/plan-policy.ts";
 import { findUnwritable } from "./unwritable-files.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
@@ -77,9 +77,15 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
     },
     ...open,
     health,
+    ...markOldHealth(health.state, isSwitchedOff(switches, takenUp, options)),
     ...(unwritable !== undefined && { unwritable }),
     ...(read?.path !== undefined && { configPath: read.path }),
   };
+}
+
+/** Marks a failure that is from before coordination was switched off. */
+function markOldHealth(state: string, isOff: boolean): { readonly oldHealth?: true } {
+  return state === "degraded" && isOff ? { oldHealth: true } : {};
 }
 
 interface SwitchStatus {
@@ -208,9 +214,9 @@ function openWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): s
   return served ? [`${url} for ${formatCount(tenants, "tenant")}`] : [];
 }
 
-function renderAlarm({ health }: Status, paint: Paint, terminal: Terminal): string[] {
+function renderAlarm({ health, oldHealth }: Status, paint: Paint, terminal: Terminal): string[] {
   const { state, failure, uncoordinatedSpawns } = health;
-  if (state !== "degraded") return [];
+  if (state !== "degraded" || oldHealth) return [];
   const failureText = failure
     ? `${failure.code}: ${formatPrintable(failure.message, terminal.unicode)} (${formatInstant(failure.atMs)})`
     : "the gateway did not say why";
@@ -286,13 +292,15 @@ function describeMismatches({ mismatches }: Status, paint: Paint): string | unde
   );
 }
 
-function describeHealth({ health, unwritable }: Status, paint: Paint, unicode: boolean): string {
+function describeHealth({ health, oldHealth, unwritable }: Status, paint: Paint, unicode: boolean): string {
   const { state, failure, uncoordinatedSpawns } = health;
+  const since = failure ? `${failure.code} at ${formatInstant(failure.atMs)}` : "a failure";
+  const unrecorded = `${formatCount(uncoordinatedSpawns, "spawn")} went unrecorded`;
+  if (oldHealth) return paint.tone("warning", `${since}; ${unrecorded} until coordination was switched off`);
   if (state === "degraded") return paint.tone("bad", "degraded");
   // The gateway has nowhere to write that it is not well.
   if (unwritable !== undefined)
     return `${paint.tone("bad", "unknown")}: ${formatPrintable(unwritable, unicode)}`;
   if (!failure) return paint.tone("good", "ok");
-  const since = `${failure.code} at ${formatInstant(failure.atMs)}`;
-  return `${paint.tone("good", "ok")} again after ${since}; ${formatCount(uncoordinatedSpawns, "spawn")} went unrecorded`;
+  return `${paint.tone("good", "ok")} again after ${since}; ${unrecorded}`;
 }

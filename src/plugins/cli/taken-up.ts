@@ -6,6 +6,7 @@ import {
   hasUnresolvedVariable,
   isCoordinating,
   readSwitches,
+  type Switches,
 } from "../openclaw/host/operator-config.ts";
 import type { Check } from "./doctor-checks.ts";
 import { loadLedgerReader, resolvePathBeside } from "./ledger/open-ledger.ts";
@@ -13,6 +14,8 @@ import type { CliHost } from "./terminal/cli-host.ts";
 import type { ReaderOptions } from "./terminal/run-command.ts";
 
 export const NOT_TAKEN_UP = "the running gateway goes by another configuration";
+const TAKEN_UP =
+  "the running gateway goes by this configuration; values of secrets, headers and `env` are not compared";
 export const TAKE_UP_ADVICE = "Run `openclaw plugins reload coordination`, or restart the gateway.";
 
 /** Returns `undefined` where no gateway of this state folder runs for sure, or where the configurations cannot be compared. */
@@ -32,11 +35,25 @@ export async function isTakenUp(
   return gateway.configSha256 === (isWanted ? hashConfig(phase1) : undefined);
 }
 
+/**
+ * True where nothing is coordinated by this configuration, and no gateway is known to go by another one: then what the gateway
+ * reported last is of the time before.
+ */
+export function isSwitchedOff(
+  switches: Switches | undefined,
+  takenUp: boolean | undefined,
+  { ledger }: ReaderOptions,
+): boolean {
+  // A configuration that is not valid switches nothing off, and a named ledger may be of another gateway.
+  if (!switches || isCoordinationError(switches.phase1) || ledger !== undefined) return false;
+  return !isCoordinating(switches) && takenUp !== false;
+}
+
 /** Returns the check; none where it is not known whether the configuration was taken up. */
 export function checkTakenUp(takenUp: boolean | undefined): Check[] {
   if (takenUp === undefined) return [];
   const name = "taken-up";
   return takenUp
-    ? [{ name, status: "ok", message: "the running gateway goes by this configuration" }]
+    ? [{ name, status: "ok", message: TAKEN_UP }]
     : [{ name, status: "warn", message: NOT_TAKEN_UP, advice: TAKE_UP_ADVICE }];
 }

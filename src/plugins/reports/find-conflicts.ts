@@ -6,7 +6,7 @@ import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-st
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
 import { numberOf, type Names } from "./conflict-outcome.ts";
-import { resolveId } from "./find-coordination.ts";
+import { PrunedError, resolveId } from "./find-coordination.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** A conflict with what names its steps. */
@@ -100,7 +100,8 @@ async function resolveKnown(resolving: Promise<CoordinationId>): Promise<Coordin
   try {
     return await resolving;
   } catch (error) {
-    if (isCoordinationError(error) && error.code === "COORDINATION_NOT_FOUND") return undefined;
+    const isUnknown = isCoordinationError(error) && error.code === "COORDINATION_NOT_FOUND";
+    if (isUnknown && !(error instanceof PrunedError)) return undefined;
     throw error;
   }
 }

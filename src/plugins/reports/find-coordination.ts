@@ -33,10 +33,9 @@ async function findNewest(reader: ReportedLedger): Promise<CoordinationId> {
 
 /** @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
 export async function resolveId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
-  const only = findOnly(await listCandidates(reader, id), id);
+  const only = await findOnly(reader, id, await listCandidates(reader, id));
   if (only !== undefined) return only;
-  const message = (await describeTrace(reader, id)) ?? `no coordination begins with ${JSON.stringify(id)}`;
-  throw new CoordinationError("COORDINATION_NOT_FOUND", message);
+  throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination begins with ${JSON.stringify(id)}`);
 }
 
 /**
@@ -49,15 +48,14 @@ export async function findRun(reader: ReportedLedger, id: string): Promise<Workf
   const entry = await reader.workflows.entry(runId);
   if (entry) return entry;
   // It was pruned in this moment.
-  const trace = await describeTrace(reader, runId);
-  throw new CoordinationError("COORDINATION_NOT_FOUND", trace ?? `no workflow run ${JSON.stringify(runId)}`);
+  const pruned = await findPrunedError(reader, runId);
+  throw pruned ?? new RunNotFoundError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(runId)}`);
 }
 
 async function resolveRunId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
-  const only = findOnly(await listCandidates(reader.workflows, id), id);
+  const only = await findOnly(reader, id, await listCandidates(reader.workflows, id));
   if (only !== undefined) return only;
-  const message = (await describeTrace(reader, id)) ?? `no workflow run begins with ${JSON.stringify(id)}`;
-  throw new RunNotFoundError("COORDINATION_NOT_FOUND", message);
+  throw new RunNotFoundError("COORDINATION_NOT_FOUND", `no workflow run begins with ${JSON.stringify(id)}`);
 }
 
 interface Resolved {
@@ -69,10 +67,18 @@ interface Resolved {
 export async function resolveEitherId(reader: ReportedLedger, id: string): Promise<Resolved> {
   const runs = await listCandidates(reader.workflows, id);
   const candidates = [...runs, ...(await listCandidates(reader, id))];
-  const only = candidates.find((candidate) => candidate === id) ?? findOnly(candidates, id);
+  const only = await findOnly(reader, id, candidates);
   if (only !== undefined) return { kind: runs.includes(only) ? "run" : "coordination", id: only };
-  const nothing = `no coordination and no workflow run begins with ${JSON.stringify(id)}`;
-  throw new EitherNotFoundError("COORDINATION_NOT_FOUND", (await describeTrace(reader, id)) ?? nothing);
+  throw new EitherNotFoundError(
+    "COORDINATION_NOT_FOUND",
+    `no coordination and no workflow run begins with ${JSON.stringify(id)}`,
+  );
+}
+
+export class PrunedError extends CoordinationError {
+  override get advice(): string {
+    return "What the run did is in backups that were made before `ledger prune`.";
+  }
 }
 
 class RunNotFoundError extends CoordinationError {
@@ -110,20 +116,39 @@ async function listCandidates(runs: RunsByPrefix, id: string): Promise<readonly 
   return exact ? [exact.runId] : ids;
 }
 
-/** `undefined` where there is none. @throws CoordinationError `INPUT_INVALID` where there are several */
-function findOnly(candidates: readonly CoordinationId[], id: string): CoordinationId | undefined {
+/**
+ * Returns the candidate that the id names; `undefined` where there is none.
+ *
+ * @throws CoordinationError `COORDINATION_NOT_FOUND` for the id of a pruned run, `INPUT_INVALID` where there are several
+ */
+async function findOnly(
+  reader: ReportedLedger,
+  id: string,
+  candidates: readonly CoordinationId[],
+): Promise<CoordinationId | undefined> {
+  const exact = candidates.find((candidate) => candidate === id);
+  if (exact !== undefined) return exact;
+  // Whoever types the whole id of a run that was pruned means no other run.
+  const pruned = await findPrunedError(reader, id);
+  if (pruned) throw pruned;
   if (candidates.length <= 1) return candidates[0];
   const named = candidates.slice(0, CANDIDATES_MAX).join(", ");
   const more = candidates.length > CANDIDATES_MAX ? " and more" : "";
   throw new CoordinationError("INPUT_INVALID", `id: ${JSON.stringify(id)} is a prefix of ${named}${more}`);
 }
 
-/** Returns what is left of a run that `ledger prune` removed; `undefined` for another id. */
-export async function describeTrace({ pruned }: ReportedLedger, id: string): Promise<string | undefined> {
+/** Returns the error that says when a run was removed by `ledger prune`; `undefined` for another id. */
+export async function findPrunedError(
+  { pruned }: Pick<ReportedLedger, "pruned">,
+  id: string,
+): Promise<PrunedError | undefined> {
   const trace = await pruned.find(id);
   if (!trace) return undefined;
   const at = new Date(trace.prunedAtMs).toISOString();
-  return `${id} was pruned from the ledger at ${at}; it had ${formatCount(trace.events, "event")}`;
+  return new PrunedError(
+    "COORDINATION_NOT_FOUND",
+    `${id} was pruned from the ledger at ${at}; it had ${formatCount(trace.events, "event")}`,
+  );
 }
 
 /** The text that events name by this reference; `null` once it is no longer kept. */

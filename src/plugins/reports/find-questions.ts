@@ -20,13 +20,14 @@ import {
   questionIdOf,
   parseQuestionId,
 } from "../../agents/coordination/runtime/questions/question-requests.ts";
+import { findPrunedError, type PrunedError } from "./find-coordination.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** Reads for the sessions of one gateway, where several share the ledger, or for those of every gateway. */
 export interface QuestionReads
-  extends Pick<ReportedLedger, "list" | "findUnproven" | "get" | "holders">, GatewayPlace {
+  extends Pick<ReportedLedger, "list" | "findUnproven" | "get" | "holders" | "pruned">, GatewayPlace {
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
@@ -37,6 +38,7 @@ export function createQuestionReads(reader: ReportedLedger): QuestionReads {
     findUnproven: (runId) => reader.findUnproven(runId),
     get: (sha256) => reader.get(sha256),
     holders: (name, limit) => reader.holders(name, limit),
+    pruned: reader.pruned,
     view: (coordinationId) => readCoordination(reader, coordinationId),
   };
 }
@@ -170,19 +172,54 @@ export type NamedQuestion =
   | { readonly kind: "found"; readonly found: FoundQuestion }
   /** Ids of some of the questions that it may mean. */
   | { readonly kind: "ambiguous"; readonly questionIds: readonly string[] }
+  /** The id is that of a coordination that `ledger prune` removed. */
+  | { readonly kind: "pruned"; readonly error: PrunedError }
   | { readonly kind: "unknown" };
 
 const CANDIDATES_MAX = 10;
 
 /**
- * A question by its id; an open one also by a unique prefix, or with a unique prefix of its coordination's id.
+ * Finds a question by its id; an open one also by a unique prefix, or with a unique prefix of its coordination's id. The whole id of
+ * a coordination means no other one that begins with it, whether the ledger still has it or not.
  *
- * @throws CoordinationError of a damaged log that the prefix may mean
+ * @throws CoordinationError of a damaged log that the text may mean
  */
 export async function findQuestion(reads: QuestionReads, text: string): Promise<NamedQuestion> {
   const named = parseQuestionId(text);
-  const exact = named && (await questionOf(reads, named));
-  if (exact) return { kind: "found", found: exact };
+  const isWhole = named !== undefined && WHOLE_ESCALATION_ID.test(named.escalationId);
+  const ofNamed = isWhole ? await findInCoordination(reads, named.coordinationId, text) : undefined;
+  return (
+    ofNamed ??
+    (await findInCoordination(reads, text as CoordinationId, text)) ??
+    (await findQuestionByPrefix(reads, text))
+  );
+}
+
+const WHOLE_ESCALATION_ID = /^escalation-\d+$/u;
+
+/** Finds a question among those of one coordination; `undefined` where there never was a coordination with this id. */
+async function findInCoordination(
+  reads: QuestionReads,
+  coordinationId: CoordinationId,
+  text: string,
+): Promise<NamedQuestion | undefined> {
+  const view = await reads.view(coordinationId);
+  if (view) {
+    const exact = view.escalations.find((question) => idOf({ view, question }) === text);
+    if (exact) return { kind: "found", found: { view, question: exact } };
+    return oneOf(selectQuestions(view, "open").filter((found) => idOf(found).startsWith(text)));
+  }
+  const error = await findPrunedError(reads, coordinationId);
+  return error && { kind: "pruned", error };
+}
+
+/**
+ * Finds an open question by a prefix, and a closed one by the whole of its own id behind a prefix of its coordination's.
+ *
+ * @throws CoordinationError of a damaged log that the prefix may mean
+ */
+export async function findQuestionByPrefix(reads: QuestionReads, text: string): Promise<NamedQuestion> {
+  const named = parseQuestionId(text);
   const query = { wanted: "open", limit: OPEN_QUESTIONS_MAX } as const;
   const { questions, unreadable } = await findNewestQuestions(reads, query);
   const begun = questions.filter((found) => isNamedBy(found, text));

@@ -8,12 +8,16 @@ import type { AskedQuestion, CheckReport, NoticeReport, QuestionReport } from ".
 import { formatInstant } from "../../agents/coordination/std/quantities.ts";
 
 /** The part of a question that tells what it is about. */
-type QuestionSubject = Pick<AskedQuestion, "cause" | "stepId" | "stepName" | "confidence" | "overwritten">;
+type QuestionSubject = Pick<
+  AskedQuestion,
+  "cause" | "stepId" | "stepName" | "confidence" | "overwritten" | "stepEnded"
+>;
 
 /** The subject of an answer. */
-type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "overwrite" | "agent";
+type Subject =
+  "result" | "step" | "plan" | "attempt" | "budget" | "write" | "overwrite" | "late overwrite" | "agent";
 
-function subjectOf({ cause, stepId, confidence, overwritten }: QuestionSubject): Subject {
+function subjectOf({ cause, stepId, confidence, overwritten, stepEnded }: QuestionSubject): Subject {
   switch (cause) {
     case "verifier":
     case "mismatch":
@@ -28,7 +32,8 @@ function subjectOf({ cause, stepId, confidence, overwritten }: QuestionSubject):
     case "budget":
       return stepId === undefined ? "budget" : "attempt";
     case "conflict":
-      return overwritten ? "overwrite" : "write";
+      if (!overwritten) return "write";
+      return stepEnded ? "late overwrite" : "overwrite";
     case "agent":
       return "agent";
   }
@@ -178,6 +183,7 @@ const APPROVED: Readonly<Record<Subject, (about: string) => string>> = {
   budget: () => "the plan goes on beyond its budget",
   write: (about) => `the write of ${about} may happen`,
   overwrite: (about) => `${about} has the file now, and what others claimed of it ends`,
+  "late overwrite": () => "the file stays as it is now, and its holder keeps its claim",
   agent: () => "the agent is told yes",
 };
 
@@ -189,6 +195,7 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
   budget: () => "the plan stops",
   write: (about) => `the write of ${about} does not happen`,
   overwrite: () => "the file stays as it is now, and its holder keeps its claim",
+  "late overwrite": () => "the file stays as it is now, and its holder keeps its claim",
   agent: () => "the agent is told no",
 };
 

@@ -27,6 +27,7 @@ type Shared =
   | "confidence"
   | "conflictId"
   | "overwritten"
+  | "stepEnded"
   | "requireDifferentApprover"
   | "closed"
   | "answered"

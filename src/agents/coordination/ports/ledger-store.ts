@@ -23,8 +23,11 @@ export interface LedgerStore extends RunStore<RunEvent, Summary, AppendRequest>,
   holders(name: string, limit: number): Promise<readonly CoordinationId[]>;
   /** All references that a run's appends brought, in the order of appending. */
   references(runId: CoordinationId): Promise<Reference[]>;
-  /** Everything that is wrong with the stored bytes; folding the log is the caller's part of a verification. */
-  inspect(): Promise<StoredProblem[]>;
+  /**
+   * Everything that is wrong with the stored bytes; folding the log is the caller's part of a verification. It is added to `problems` as
+   * it is found, so that what was found before an error is there.
+   */
+  inspect(problems?: StoredProblem[]): Promise<StoredProblem[]>;
   /** Waits for appends under way, then closes. Later calls fail with `LEDGER_CLOSED`. */
   close(): Promise<void>;
 }

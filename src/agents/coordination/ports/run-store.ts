@@ -1,5 +1,5 @@
 /** Owns: the port to the logs of runs of either kind: appending, reading, listing, and removing ended runs. */
-import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
+import type { CoordinationId, EpochMs, SessionKey, StepId } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { OwnerToken } from "./run-owners.ts";
 
@@ -102,6 +102,18 @@ export interface PrunedRuns {
   counts(): Promise<PrunedCounts>;
   /** `undefined` for a run that was not removed. */
   find(runId: string): Promise<PrunedRun | undefined>;
+  /** Returns how a child session of a removed run was bound; `undefined` for any other session. */
+  findBinding(session: SessionKey): Promise<ChildBinding | undefined>;
+}
+
+/** `privilege`: its calls were held to privileges. `gate`: its words were withheld, whatever held its calls. */
+export type ChildBinding = "privilege" | "gate";
+
+/** A child session that is still bound when its run is removed. The ledger keeps it, because the session may live on. */
+export interface BoundChild {
+  readonly session: SessionKey;
+  readonly stepId: StepId;
+  readonly binding: ChildBinding;
 }
 
 /** How much was removed from a ledger. */
@@ -135,7 +147,7 @@ export interface LedgerPruning {
    * Removes runs in one transaction. One that is not as the page said is left, and so is one that a run which began since is related
    * to, with its family.
    */
-  remove(runs: readonly PrunableRun[], basis: PruningBasis): Promise<RemovedRuns>;
+  remove(runs: readonly RemovableRun[], basis: PruningBasis): Promise<RemovedRuns>;
 }
 
 /** On what it was decided that runs may be removed. */
@@ -153,6 +165,8 @@ export interface PruningPlace {
   readonly limit: number;
   /** Only runs whose newest event is older are held against what names their events. */
   readonly beforeMs: EpochMs;
+  /** A process that has an export and has ended: no run waits for it. Absent: there is none. */
+  readonly silentExporter?: string | undefined;
 }
 
 /** A run as pruning looks at it. */
@@ -169,6 +183,12 @@ export interface PrunableRun {
   readonly state: "open" | "recent" | "used" | "prunable";
   /** The runs that it is part of, was forked from, or shares its memory with. */
   readonly relatives: readonly string[];
+}
+
+/** A run to be removed, with the children that stay bound without it. */
+export interface RemovableRun extends PrunableRun {
+  /** Absent: it has none. */
+  readonly boundChildren?: readonly BoundChild[];
 }
 
 /** How much one transaction removed. */

@@ -26,6 +26,14 @@ export interface PrivilegedStep {
   readonly session: SessionKey;
   readonly isPlanned: boolean;
   readonly privilege?: AdmittedPrivilege;
+  /** The worktree that an isolated step works in. */
+  readonly worktree?: MergedTree;
+}
+
+/** A worktree, and the folder that its work will be merged into. */
+export interface MergedTree {
+  readonly tree: string;
+  readonly repository: string;
 }
 
 /** Lists the bounds that a step adds, what was asked for it first. */

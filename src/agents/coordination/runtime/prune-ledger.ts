@@ -6,9 +6,17 @@
  * meanwhile keeps the family that it joins.
  */
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
-import type { LedgerPruning, PrunableRun, PruningBasis, RemovedRuns } from "../ports/run-store.ts";
+import type {
+  LedgerPruning,
+  PrunableRun,
+  PruningBasis,
+  RemovableRun,
+  RemovedRuns,
+} from "../ports/run-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { WorkflowStore } from "../ports/workflow-store.ts";
+import { createBoundChildList, type ListBoundChildren } from "./bound-children.ts";
+import { readUnlessDamaged } from "./log/read-state.ts";
 
 /** Runs looked at in one go. */
 const PAGE = 200;
@@ -16,7 +24,7 @@ const PAGE = 200;
 const PORTION_EVENTS_MAX = 100;
 
 /** The parts of a ledger that pruning uses. */
-export type PrunedLedger = Pick<LedgerStore, "damage" | "pruned"> & {
+export type PrunedLedger = Pick<LedgerStore, "damage" | "pruned" | "read" | "find"> & {
   readonly workflows: WorkflowStore;
   readonly pruning: LedgerPruning;
 };
@@ -27,6 +35,8 @@ export interface PruneRequest {
   readonly beforeMs: EpochMs;
   /** True: nothing is removed. */
   readonly isDryRun: boolean;
+  /** As `findSilentExporter` returns it: no run waits for its export. */
+  readonly silentExporter?: string | undefined;
   readonly onProgress?: (progress: PruneProgress) => void;
   /** Ends it between two portions, by throwing its reason. */
   readonly signal?: AbortSignal;
@@ -49,18 +59,19 @@ export type KeptReason = Exclude<PrunableRun["state"], "prunable"> | "related" |
 /** Removes old runs. May be stopped at any place and called again. @throws CoordinationError as the ledger does */
 export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): Promise<PruneReport> {
   const families = await findFamilies(ledger, request);
+  const listBoundChildren = createBoundChildList(ledger);
   const kept: Record<KeptReason, number> = { open: 0, recent: 0, used: 0, related: 0, damaged: 0 };
   const removed = { runs: 0, events: 0 };
   const remove = request.isDryRun
     ? countRuns
-    : (runs: readonly PrunableRun[]) => ledger.pruning.remove(runs, families);
+    : (runs: readonly RemovableRun[]) => ledger.pruning.remove(runs, families);
   for await (const page of readPages(ledger.pruning, request)) {
     await families.lookAgain();
-    const removable: PrunableRun[] = [];
+    const removable: RemovableRun[] = [];
     for (const run of page) {
-      const reason = await findReasonToKeep(ledger, run, families);
-      if (reason) kept[reason] += 1;
-      else removable.push(run);
+      const planned = await planRemoval(ledger, run, families, listBoundChildren);
+      if (typeof planned === "string") kept[planned] += 1;
+      else removable.push(planned);
     }
     for (const portion of splitByEvents(removable)) {
       request.signal?.throwIfAborted();
@@ -76,11 +87,11 @@ export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): 
 /** Newest run first: so what comes of a run is removed before it, and a prune that is interrupted leaves nothing without its source. */
 async function* readPages(
   pruning: LedgerPruning,
-  { beforeMs, signal }: PruneRequest,
+  { beforeMs, silentExporter, signal }: PruneRequest,
 ): AsyncGenerator<readonly PrunableRun[]> {
   for (let before = Number.MAX_SAFE_INTEGER; ;) {
     signal?.throwIfAborted();
-    const page = await pruning.page({ before, limit: PAGE, beforeMs });
+    const page = await pruning.page({ before, limit: PAGE, beforeMs, silentExporter });
     yield page;
     before = page.at(-1)?.ordinal ?? before;
     if (page.length < PAGE) return;
@@ -152,6 +163,20 @@ function joinRelatives(roots: Roots, page: readonly PrunableRun[]): void {
   for (const { runId, relatives } of page) for (const relative of relatives) roots.join(runId, relative);
 }
 
+/** Returns the run as it is to be removed, or why it is kept. */
+async function planRemoval(
+  ledger: PrunedLedger,
+  run: PrunableRun,
+  families: Families,
+  listBoundChildren: ListBoundChildren,
+): Promise<RemovableRun | KeptReason> {
+  const reason = await findReasonToKeep(ledger, run, families);
+  if (reason) return reason;
+  if (run.kind === "workflow") return run;
+  const boundChildren = await readUnlessDamaged(() => listBoundChildren(run.runId as CoordinationId));
+  return boundChildren ? { ...run, boundChildren } : "damaged";
+}
+
 async function findReasonToKeep(
   ledger: PrunedLedger,
   run: PrunableRun,
@@ -205,8 +230,8 @@ function createRoots(): Roots {
   };
 }
 
-function* splitByEvents(runs: readonly PrunableRun[]): Generator<readonly PrunableRun[]> {
-  let portion: PrunableRun[] = [];
+function* splitByEvents(runs: readonly RemovableRun[]): Generator<readonly RemovableRun[]> {
+  let portion: RemovableRun[] = [];
   let events = 0;
   for (const run of runs) {
     portion.push(run);

@@ -3,7 +3,9 @@ import { addMs } from "../contracts/ids.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { describeError } from "../std/describe-error.ts";
+import type { ExportCursors } from "../ports/export-cursors.ts";
 import { pruneLedger, type PrunedLedger } from "./prune-ledger.ts";
+import { findSilentExporter } from "./silent-exporter.ts";
 
 const DAY_MS = 86_400_000;
 /** Other work of a start goes first. */
@@ -11,7 +13,7 @@ const FIRST_AFTER_MS = 60_000;
 
 /** The ledger that is pruned, and how. */
 export interface RegularPruning {
-  readonly ledger: PrunedLedger;
+  readonly ledger: PrunedLedger & { readonly exports: Pick<ExportCursors, "holder"> };
   /** Runs that ended more than so many days ago are removed. */
   readonly keepDays: number;
   readonly clock: Clock;
@@ -48,7 +50,8 @@ async function pruneOnce(
 ): Promise<void> {
   const beforeMs = addMs(clock.now(), -keepDays * DAY_MS);
   try {
-    const { runs, events } = await pruneLedger(ledger, { beforeMs, isDryRun: false, signal });
+    const silentExporter = await findSilentExporter(ledger.exports, clock, signal);
+    const { runs, events } = await pruneLedger(ledger, { beforeMs, isDryRun: false, silentExporter, signal });
     if (runs > 0) logger.info({ runs, events, keepDays }, "old runs were pruned from the ledger");
   } catch (error) {
     if (!signal.aborted) logger.warn({ error: describeError(error) }, "the ledger could not be pruned");

@@ -46,8 +46,9 @@ export async function verifyLedger(
   onProgress: (progress: { readonly coordinations: number; readonly events: number }) => void = () =>
     undefined,
 ): Promise<Verification> {
-  const proof: Proof = { coordinations: 0, events: 0, problems: [...(await store.inspect())], isCut: false };
+  const proof: Proof = { coordinations: 0, events: 0, problems: [], isCut: false };
   try {
+    await store.inspect(proof.problems);
     await proveCoordinations(store, proof, onProgress);
   } catch (error) {
     if (!isLedgerOutage(error) || proof.problems.length === 0) throw error;

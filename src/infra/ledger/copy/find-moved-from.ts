@@ -1,4 +1,7 @@
-/** Owns: which gateway opened what names none in a ledger that is copied to where several gateways can use it. */
+/**
+ * Owns: whose the coordinations of a ledger are when it is copied to where more gateways can use it, or fewer. A gateway that has a
+ * ledger file for itself takes all coordinations in it for its own, and tells their results to its own sessions.
+ */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { readPages } from "./compare-tables.ts";
 import { RUN_TABLE } from "./copied-tables.ts";
@@ -7,7 +10,9 @@ import type { CopiedRow, CopySource } from "./copy-sides.ts";
 export interface Move {
   /** Where the ledger is copied to, as it may be shown. */
   readonly to: string;
-  /** False for a file, which one gateway uses. */
+  /** Whether several gateways can use the source. False for a file, which one gateway uses. */
+  readonly isFromShared: boolean;
+  /** The same of the target. */
   readonly isShared: boolean;
   /** The gateway whose own ledger the source is, where whoever copies has named it. */
   readonly gateway?: string | undefined;
@@ -15,18 +20,15 @@ export interface Move {
 
 /**
  * Returns the gateway that opened what names none; `undefined` where nothing lacks a name, and for a file.
- * @throws CoordinationError `INPUT_INVALID` where the gateway has to be named, where another one was named before, and for a file
+ * @throws CoordinationError `INPUT_INVALID` where the gateway has to be named, where another one was named before, where it is named
+ * for a file, and where a file would get open coordinations of several gateways
  */
-export async function findMovedFrom(
-  source: CopySource,
-  { to, isShared, gateway }: Move,
-): Promise<string | undefined> {
-  if (!isShared && gateway === undefined) return undefined;
-  if (!isShared)
-    throw new CoordinationError(
-      "INPUT_INVALID",
-      `${to} is a file, which only one gateway uses; leave --gateway out`,
-    );
+export async function findMovedFrom(source: CopySource, move: Move): Promise<string | undefined> {
+  const { to, isShared, gateway } = move;
+  if (!isShared) {
+    await checkMoveToFile(source, move);
+    return undefined;
+  }
   const before = await source.readMovedFrom();
   if (before !== undefined && gateway !== undefined && before !== gateway)
     throw new CoordinationError(
@@ -42,16 +44,51 @@ export async function findMovedFrom(
   return movedFrom;
 }
 
+async function checkMoveToFile(source: CopySource, { to, isFromShared, gateway }: Move): Promise<void> {
+  if (gateway !== undefined)
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      `${to} is a file, which only one gateway uses; leave --gateway out`,
+    );
+  if (isFromShared) await refuseSeveralGateways(source, to);
+}
+
 async function hasUnnamed(source: CopySource): Promise<boolean> {
   for await (const page of readPages(source, RUN_TABLE)) if (page.some(isUnnamed)) return true;
   return false;
 }
 
+async function refuseSeveralGateways(source: CopySource, to: string): Promise<void> {
+  const movedFrom = await source.readMovedFrom();
+  const gateways = new Set<string>();
+  for await (const page of readPages(source, RUN_TABLE))
+    for (const row of page.filter(isOpenCoordination)) {
+      const gateway = readGateway(row) ?? movedFrom;
+      if (gateway !== undefined) gateways.add(gateway);
+    }
+  if (gateways.size <= 1) return;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${source.place} has open coordinations of the gateways ${[...gateways].toSorted().join(" and ")}, and ${to} is a file, ` +
+      "which only one gateway uses: it would take them all for its own. Start a gateway on the source, cancel the " +
+      "coordinations of the other gateways or let them end, stop it, and copy then",
+  );
+}
+
 const COLUMNS = Object.keys(RUN_TABLE.columns);
 const KIND_PLACE = COLUMNS.indexOf("kind");
+const ENDED_PLACE = COLUMNS.indexOf("ended");
 const SUMMARY_PLACE = COLUMNS.indexOf("summary");
 
-/** A key of JSON is behind a quote that no text has in it without a backslash. */
 function isUnnamed(row: CopiedRow): boolean {
-  return row[KIND_PLACE] === "coordination" && !String(row[SUMMARY_PLACE]).includes('"gateway":"');
+  return row[KIND_PLACE] === "coordination" && readGateway(row) === undefined;
+}
+
+function isOpenCoordination(row: CopiedRow): boolean {
+  return row[KIND_PLACE] === "coordination" && row[ENDED_PLACE] === 0;
+}
+
+/** A key of JSON is behind a quote that no text has in it without a backslash. */
+function readGateway(row: CopiedRow): string | undefined {
+  return /"gateway":"([^"]*)"/u.exec(String(row[SUMMARY_PLACE]))?.[1];
 }

@@ -76,6 +76,14 @@ export function sqlStateOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
+/** The server cannot read its own files, or cannot make sense of what is in them. */
+const UNREADABLE: ReadonlySet<string> = new Set(["58030", "58P01", "XX000"]);
+
+/** True where a statement that only reads met what cannot be read. A later try may read it; a check cannot say that the ledger is whole. */
+export function isUnreadable(error: unknown): boolean {
+  return UNREADABLE.has(sqlStateOf(error));
+}
+
 function meaningOf(state: string): Meaning {
   if (!SQLSTATE.test(state) || state.startsWith("E")) return { code: "LEDGER_UNAVAILABLE" };
   return BY_STATE[state] ?? BY_STATE[state.slice(0, 2)] ?? { code: "LEDGER_UNAVAILABLE" };

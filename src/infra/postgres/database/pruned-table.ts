@@ -2,20 +2,25 @@
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type {
   LedgerPruning,
-  PrunableRun,
   PrunedCounts,
   PrunedRun,
   PrunedRuns,
   PruningBasis,
+  RemovableRun,
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
 import { listLabels, type Label } from "../../ledger/event-labels.ts";
 import {
+  BINDING_LABELS,
+  createPageValues,
   createPrunableRun,
+  FIND_BINDING,
   LEAVE_TRACE,
   leaveJoinedFamilies,
+  readBinding,
   SELECT_NEWER_RUNS,
   selectPrunableRuns,
+  type BindingRow,
   type NewerRow,
   type PrunableRow,
 } from "../../ledger/prunable-runs.ts";
@@ -26,18 +31,35 @@ import { toLedgerError } from "./postgres-errors.ts";
 
 export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): PrunedRuns {
   return {
-    counts: () => guarded(() => countPruned(query)),
-    find: (runId) =>
-      guarded(async () => {
-        const [run] = await query<PrunedRun>(
-          `select run_id as "runId", kind, length as events, pruned_at_ms as "prunedAtMs"
-           from pruned_run
-           where run_id = @runId`,
-          { runId },
-        );
-        return run;
-      }),
+    counts: () =>
+      guarded(async () =>
+        (await hasTraces(query)) ? countPruned(query) : { runs: 0, events: 0, claims: 0 },
+      ),
+    find: (runId) => guarded(async () => ((await hasTraces(query)) ? findPruned(query, runId) : undefined)),
+    findBinding: (session) =>
+      guarded(async () => readBinding((await query<BindingRow>(FIND_BINDING, { session }))[0])),
   };
+}
+
+/** The migration that brought traces of removed runs. */
+const PRUNED_SINCE_MIGRATION = 5;
+
+/** False for a ledger that is only read and has the schema of an older release. */
+async function hasTraces(query: SendQuery): Promise<boolean> {
+  const found = await query("select number from migration where number = @number", {
+    number: PRUNED_SINCE_MIGRATION,
+  });
+  return found.length > 0;
+}
+
+async function findPruned(query: SendQuery, runId: string): Promise<PrunedRun | undefined> {
+  const [run] = await query<PrunedRun>(
+    `select run_id as "runId", kind, length as events, pruned_at_ms as "prunedAtMs"
+     from pruned_run
+     where run_id = @runId`,
+    { runId },
+  );
+  return run;
 }
 
 export async function countPruned(query: SendQuery): Promise<PrunedCounts> {
@@ -60,7 +82,9 @@ export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
   const { database, guarded, written } = ledger;
   return {
     page: (place) =>
-      guarded(async () => (await database.query<PrunableRow>(PAGE, { ...place })).map(createPrunableRun)),
+      guarded(async () =>
+        (await database.query<PrunableRow>(PAGE, { ...createPageValues(place) })).map(createPrunableRun),
+      ),
     remove: (runs, basis) => written(() => removeBehindLock(ledger, runs, basis)),
   };
 }
@@ -70,7 +94,7 @@ const PAGE = selectPrunableRuns("false");
 /** Behind the lock of the ledger, as every append: so no run grows, and none begins, while runs are removed. */
 async function removeBehindLock(
   { database, busyTimeoutMs, now }: PruningLedger,
-  runs: readonly PrunableRun[],
+  runs: readonly RemovableRun[],
   basis: PruningBasis,
 ): Promise<RemovedRuns> {
   const writer = await database.connectWriter();
@@ -91,7 +115,7 @@ async function removeBehindLock(
 
 async function removeRuns(
   query: SendQuery,
-  runs: readonly PrunableRun[],
+  runs: readonly RemovableRun[],
   atMs: number,
 ): Promise<RemovedRuns> {
   const traces = await query<{ run_key: number; length: number }>(LEAVE_TRACES, {
@@ -105,7 +129,33 @@ async function removeRuns(
   await deleteLabels(query, runKeys);
   for (const table of ["reference", "event", "run"])
     await query(`delete from ${table} where run_key = any (@runKeys::bigint[])`, { runKeys });
+  const removedKeys = new Set(runKeys);
+  await bindChildren(
+    query,
+    runs.filter(({ ordinal }) => removedKeys.has(ordinal)),
+    atMs,
+  );
   return { runs: traces.length, events: traces.reduce((sum, { length }) => sum + length, 0) };
+}
+
+async function bindChildren(query: SendQuery, runs: readonly RemovableRun[], atMs: number): Promise<void> {
+  const children = runs.flatMap(({ ordinal: runKey, boundChildren = [] }) =>
+    boundChildren.map((child) => ({ runKey, child })),
+  );
+  if (children.length === 0) return;
+  await query(
+    `insert into run_label (kind, value, started_at_ms, run_key, step_id)
+     select kind, value, cast(@atMs as bigint), run_key, step_id
+     from unnest(@kinds::text[], @values::text[], @runKeys::bigint[], @stepIds::text[])
+       as label (kind, value, run_key, step_id)`,
+    {
+      atMs,
+      kinds: children.map(({ child }) => BINDING_LABELS[child.binding]),
+      values: children.map(({ child }) => child.session),
+      runKeys: children.map(({ runKey }) => runKey),
+      stepIds: children.map(({ child }) => child.stepId),
+    },
+  );
 }
 
 /** One that is not as it was looked at leaves none, and stays. */

@@ -1,6 +1,7 @@
 /**
  * Owns: finding damage in what a server holds of a ledger: the schema with its triggers, the hash chains, the numbers, the labels,
- * the content, the claims, and what lies beside the logs of workflows. Whether the server's own files are whole is its to say.
+ * the content, the claims, and what lies beside the logs of workflows. Whether the server's own files are whole is its to say: that
+ * it cannot read them is damage.
  */
 import {
   hasRunEnded,
@@ -18,6 +19,7 @@ import {
 } from "../../ledger/chain-check.ts";
 import type { HashedRow } from "../../ledger/stored-run.ts";
 import type { PostgresDatabase, SendQuery } from "../database/connect.ts";
+import { isUnreadable, toLedgerError } from "../database/postgres-errors.ts";
 import { checkClaims, checkContent, checkDefinitions, checkKept } from "./inspect-beside.ts";
 import { createLabelCheck, type LabelRow } from "./inspect-labels.ts";
 import { checkMemory, checkReplaced, checkTags } from "./inspect-memory.ts";
@@ -28,8 +30,11 @@ import { createRowsByRun, readRows } from "./read-rows.ts";
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
 
-export async function inspectDatabase(database: PostgresDatabase): Promise<StoredProblem[]> {
-  const problems: StoredProblem[] = [];
+/** Returns `problems`, to which it adds each one as it is found. */
+export async function inspectDatabase(
+  database: PostgresDatabase,
+  problems: StoredProblem[] = [],
+): Promise<StoredProblem[]> {
   const report: Report = (problem) => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem);
   };
@@ -61,7 +66,14 @@ type Check = (query: SendQuery, report: Report) => Promise<void>;
  */
 async function tryCheck(check: Check, database: PostgresDatabase, report: Report): Promise<void> {
   try {
-    await database.snapshot((query) => check(query, report));
+    await database.snapshot(async (query) => {
+      try {
+        await check(query, report);
+      } catch (error) {
+        if (!isUnreadable(error)) throw error;
+        report({ kind: "file_damaged", message: toLedgerError(error, database).message });
+      }
+    });
   } catch (error) {
     if (isLedgerOutage(error)) throw error;
     report({ kind: "file_damaged", message: describeError(error) });

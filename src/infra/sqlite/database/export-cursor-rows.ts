@@ -2,7 +2,11 @@
 import type { ExportCursors, ExportHolder } from "../../../agents/coordination/ports/export-cursors.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 import { ADVANCE_EXPORT, FIND_HOLDER, RELEASE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
+import { readSchemaVersion } from "./migrate.ts";
 import type { OpenLedger } from "./write-queue.ts";
+
+/** The schema that has exports. */
+const EXPORTS_SINCE_VERSION = 9;
 
 export function createExportCursors({ database, guarded, queued }: OpenLedger): ExportCursors {
   const prepared = createOnce(() => ({
@@ -13,7 +17,10 @@ export function createExportCursors({ database, guarded, queued }: OpenLedger): 
   }));
   const write = <T>(work: () => T): Promise<T> => queued((queue) => queue.run(work));
   return {
-    holder: (name) => guarded(() => prepared().holder.get({ name })),
+    holder: (name) =>
+      guarded(() =>
+        readSchemaVersion(database) < EXPORTS_SINCE_VERSION ? undefined : prepared().holder.get({ name }),
+      ),
     take: ({ silent, ...request }) =>
       write(() => {
         const silence = { silentHolder: silent?.holder ?? null, silentBeats: silent?.beats ?? null };

@@ -4,22 +4,27 @@ import type { Database } from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type {
   LedgerPruning,
-  PrunableRun,
   PrunedCounts,
   PrunedRun,
   PrunedRuns,
   PruningBasis,
-  PruningPlace,
+  RemovableRun,
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 import {
+  BINDING_LABELS,
+  createPageValues,
   createPrunableRun,
+  FIND_BINDING,
   LEAVE_TRACE,
   leaveJoinedFamilies,
+  readBinding,
   SELECT_NEWER_RUNS,
   selectPrunableRuns,
+  type BindingRow,
   type NewerRow,
+  type PageValues,
   type PrunableRow,
 } from "../../ledger/prunable-runs.ts";
 import { readSchemaVersion } from "./migrate.ts";
@@ -31,9 +36,15 @@ export const PRUNED_SINCE_VERSION = 10;
 
 export function createPrunedRuns({ database, guarded }: OpenLedger): PrunedRuns {
   const hasTraces = (): boolean => readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
+  // Asked before every call of a session that is nobody's child.
+  const prepareBinding = createOnce(() =>
+    database.prepare<[{ readonly session: string }], BindingRow>(FIND_BINDING),
+  );
   return {
     counts: () => guarded(() => (hasTraces() ? countPruned(database) : { runs: 0, events: 0, claims: 0 })),
     find: (runId) => guarded(() => (hasTraces() ? findPruned(database, runId) : undefined)),
+    findBinding: (session) =>
+      guarded(() => (hasTraces() ? readBinding(prepareBinding().get({ session })) : undefined)),
   };
 }
 
@@ -61,12 +72,12 @@ export interface PruningLedger extends OpenLedger {
 export function createLedgerPruning({ database, guarded, queued, now }: PruningLedger): LedgerPruning {
   const preparePage = createOnce(() => {
     checkSchema(database);
-    return database.prepare<[PruningPlace], PrunableRow>(PAGE);
+    return database.prepare<[PageValues], PrunableRow>(PAGE);
   });
   const prepareRemoval = createOnce(() => createRemoval(database));
   return {
     page: async (place) => {
-      const page = await guarded(() => preparePage().all(place).map(createPrunableRun));
+      const page = await guarded(() => preparePage().all(createPageValues(place)).map(createPrunableRun));
       await othersTurn();
       return page;
     },
@@ -93,7 +104,7 @@ function checkSchema(database: Database): void {
   );
 }
 
-function removeEach(remove: Remove, runs: readonly PrunableRun[], atMs: number): RemovedRuns {
+function removeEach(remove: Remove, runs: readonly RemovableRun[], atMs: number): RemovedRuns {
   const removed = runs.filter((run) => remove(run, atMs));
   return { runs: removed.length, events: removed.reduce((sum, { length }) => sum + length, 0) };
 }
@@ -102,7 +113,7 @@ function removeEach(remove: Remove, runs: readonly PrunableRun[], atMs: number):
 const PAGE = selectPrunableRuns("run.run_key = (select max(run_key) from run)");
 
 /** Returns whether the run was removed: not where it is another than the one that was looked at. */
-type Remove = (run: PrunableRun, atMs: number) => boolean;
+type Remove = (run: RemovableRun, atMs: number) => boolean;
 
 interface Removal {
   /** Lists the runs that began since. */
@@ -137,9 +148,15 @@ function prepareRemove(database: Database): Remove {
     "delete from event where run_key = @runKey",
     "delete from run where run_key = @runKey",
   ].map((sql) => database.prepare<[{ readonly runKey: number }]>(sql));
-  return ({ ordinal: runKey, runId, length }, atMs) => {
+  const bind = database.prepare<[object]>(
+    `insert into run_label (kind, value, started_at_ms, run_key, step_id)
+     values (@kind, @session, @atMs, @runKey, @stepId)`,
+  );
+  return ({ ordinal: runKey, runId, length, boundChildren = [] }, atMs) => {
     if (leaveTrace.run({ runKey, runId, length, atMs }).changes === 0) return false;
     for (const deletion of deletions) deletion.run({ runKey });
+    for (const { session, stepId, binding } of boundChildren)
+      bind.run({ kind: BINDING_LABELS[binding], session, atMs, runKey, stepId });
     return true;
   };
 }

@@ -16,6 +16,7 @@ import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
 import { PRUNED_SINCE_VERSION } from "../database/pruned-rows.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";
+import { BINDING_LABELS } from "../../ledger/prunable-runs.ts";
 import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
 import { isSqliteOutage } from "../database/sqlite-errors.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
@@ -28,8 +29,8 @@ const KEPT_SINCE_VERSION = 2;
 type Database = BetterSqlite3.Database;
 type Report = (problem: StoredProblem) => void;
 
-export function inspectDatabase(database: Database): StoredProblem[] {
-  const problems: StoredProblem[] = [];
+/** Returns `problems`, to which it adds each one as it is found. */
+export function inspectDatabase(database: Database, problems: StoredProblem[] = []): StoredProblem[] {
   const report: Report = (problem) => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem);
   };
@@ -267,7 +268,7 @@ interface ComparedLabel {
   readonly isStored: number;
 }
 
-/** Labels are a function of the log: those that it says, and no others. */
+/** Labels are a function of the log: those that it says, and no others. Bound children of removed runs have no log any more. */
 function checkLabels(database: Database, report: Report): void {
   if (readSchemaVersion(database) < LABELS_SINCE_VERSION) return;
   const columns = "kind, value, started_at_ms, run_key, step_id";
@@ -280,6 +281,8 @@ function checkLabels(database: Database, report: Report): void {
            select *, 0 as isStored from (${EXPECTED_LABELS})
            union all
            select ${columns}, 1 from run_label
+           where run_key in (select run_key from run)
+             or kind not in ('${BINDING_LABELS.gate}', '${BINDING_LABELS.privilege}')
          )
          group by ${columns}
          having min(isStored) = max(isStored)

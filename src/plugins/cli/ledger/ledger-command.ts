@@ -4,6 +4,7 @@
  */
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { quoteShellWord } from "../../../agents/coordination/std/shell-arguments.ts";
+import { findFilesBeside } from "../files/files-beside.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { createProgressLine } from "../terminal/progress-line.ts";
@@ -17,7 +18,7 @@ import {
 } from "../terminal/run-command.ts";
 import { addAnchor, addKey } from "./anchor-command.ts";
 import { addCopy, COPY_EXAMPLES } from "./copy-command.ts";
-import { loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
+import { KEY_FILES, loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
 import { addPrune, PRUNE_EXAMPLES } from "./prune-command.ts";
 
 export function addLedger(parent: CommandGroup, host: CliHost): void {
@@ -54,8 +55,16 @@ async function backUp(host: CliHost, file: string, options: ReaderOptions): Prom
   const print = (text: string): string => formatPrintable(text, host.stdout.terminal.unicode);
   await writeLines(host, [
     `${print(ledger)} is copied to ${print(file)} (${formatBytes(bytes)}).`,
+    ...describeKeys(ledger).map(print),
     `Prove the copy with \`${host.program} verify --ledger ${print(quoteShellWord(file))}\`.`,
   ]);
+}
+
+function describeKeys(ledger: string): string[] {
+  const keys = findFilesBeside(ledger, KEY_FILES);
+  return keys.length === 0
+    ? []
+    : [`The keys of the ledger are not in the copy. Back them up, too: ${keys.join(", ")}.`];
 }
 
 interface Pages {

@@ -8,6 +8,9 @@ import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { ReaderOptions } from "../terminal/run-command.ts";
 
+/** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
+export const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
+
 /** Lazy: registering the commands must not load the database driver. */
 export function loadLedgerReader() {
   return import("../../ledger-reader.ts");

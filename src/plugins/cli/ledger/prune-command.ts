@@ -114,12 +114,14 @@ async function pruneAt(
   const { openLedgerForReading } = await loadLedgerReader();
   // Opening for writing would create a ledger where there is none.
   await (await openLedgerForReading(place)).close();
-  const { openLedgerStore } = await import("../../open-ledger-store.ts");
+  const { openLedgerStore, systemClock } = await import("../../open-ledger-store.ts");
   const { pruneLedger } = await import("../../../agents/coordination/runtime/prune-ledger.ts");
+  const { findSilentExporter } = await import("../../../agents/coordination/runtime/silent-exporter.ts");
   const mode = request.isDryRun ? "read" : "write";
   const store = await openLedgerStore({ place, mode, busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
-    const report = await pruneLedger(store, request);
+    const silentExporter = await findSilentExporter(store.exports, systemClock);
+    const report = await pruneLedger(store, { ...request, silentExporter });
     const texts = textsBeforeMs === undefined ? 0 : await store.deleteBefore(textsBeforeMs);
     return { report, texts, bytes: await store.measureBytes() };
   } finally {

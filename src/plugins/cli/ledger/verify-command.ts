@@ -215,9 +215,12 @@ async function compareWithAnchor({ reader, anchor, progress }: Anchored, proof: 
   const showRuns = (runs: number): void => {
     progress.show(() => `compared ${formatCount(runs, "run")} with the anchor`);
   };
-  const checked = await checkAnchor(reader, anchor, showRuns);
-  proof.problems.push(...checked.problems);
-  proof.anchor = checked;
+  const problems: AnchorProblem[] = [];
+  try {
+    proof.anchor = await checkAnchor(reader, anchor, { problems, onProgress: showRuns });
+  } finally {
+    proof.problems.push(...problems);
+  }
 }
 
 async function verifyAll(reader: LedgerReader, proof: Proof, progress: ProgressLine): Promise<void> {

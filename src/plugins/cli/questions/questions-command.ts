@@ -150,10 +150,11 @@ async function readHeldText(reader: LedgerReader, found: FoundQuestion): Promise
   return output && textOf(reader, output);
 }
 
-/** @throws CoordinationError `INPUT_INVALID` */
+/** @throws CoordinationError `INPUT_INVALID`, and `COORDINATION_NOT_FOUND` for the id of a pruned coordination */
 async function findNamed(reads: QuestionReads, id: string): Promise<FoundQuestion> {
   const named = await findQuestion(reads, id);
   if (named.kind === "found") return named.found;
+  if (named.kind === "pruned") throw named.error;
   const problem =
     named.kind === "unknown"
       ? "names no question; `questions --all` lists them"

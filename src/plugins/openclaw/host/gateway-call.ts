@@ -50,7 +50,7 @@ async function loadClientOrThrow(load: () => Promise<GatewayClient>): Promise<Ga
   } catch (cause) {
     throw new CoordinationError(
       "GATEWAY_UNREACHABLE",
-      "the openclaw package is not installed beside this program; use `openclaw coordination`, or install both in one place: npm install -g openclaw openclaw-coordination",
+      "the openclaw package is not installed beside this program; use `openclaw coordination`, or install both in one place, in the folder of this program's archive: `npm install -g openclaw ./openclaw-coordination-*.tgz`",
       { cause },
     );
   }

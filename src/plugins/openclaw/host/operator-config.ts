@@ -13,6 +13,7 @@ import {
 } from "../../../agents/coordination/contracts/config/config.ts";
 import type { LedgerConfig } from "../../../agents/coordination/contracts/config/ledger-config.ts";
 import { InvalidConfigError } from "../../../agents/coordination/contracts/config/parse-config.ts";
+import { leaveOutSecrets } from "../../../agents/coordination/contracts/config/secret-settings.ts";
 import { listRuledPacks } from "../../../agents/coordination/contracts/config/written-settings.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
@@ -204,9 +205,9 @@ export function hasUnresolvedVariable(config: unknown): boolean {
   return UNRESOLVED.test(JSON.stringify(readValueAt(config, ENTRY) ?? {}));
 }
 
-/** Returns the hash by which a gateway tells which configuration it coordinates by. */
+/** Returns the hash by which a gateway tells which configuration it coordinates by; of its secrets only which there are. */
 export function hashConfig(phase1: Phase1Config): string {
-  return hash("sha256", formatCanonicalJson(phase1));
+  return hash("sha256", formatCanonicalJson(leaveOutSecrets(phase1)));
 }
 
 /** Returns the configuration below `coordination.phase1` as it is written, without defaults. */

@@ -3,7 +3,8 @@
  *
  * It fails closed: where it cannot be told what a child may do, its calls are refused. A session that nobody spawned is held to
  * nothing, and goes on. Words of a model are never asked; what holds a session is in the ledger (H3). A session that was held by
- * another ledger, which the gateway used before, may do nothing: this one does not say what holds it.
+ * another ledger, which the gateway used before, may do nothing: this one does not say what holds it. Neither may one whose record
+ * was pruned.
  */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
@@ -87,6 +88,7 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
         return await use(async (runtime) => {
           const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
           if (sessionBounds.isLeftBehind) return createRefusal("call", LEFT_BEHIND);
+          if (sessionBounds.isPruned) return createRefusal("call", PRUNED);
           if (sessionBounds.bounds.length === 0) return undefined;
           const ruling = await ruleOnCall({ api, runtime, sessionBounds }, { event, ctx });
           ruledCalls.set(nameCall(event, sessionKey), true);
@@ -129,8 +131,8 @@ export function createPrivilegeHandlers(dependencies: PrivilegeDependencies): Pr
       };
     },
     isHeld: async (runtime, session) => {
-      const { bounds, isLeftBehind } = await boundsOf(runtime, session);
-      return bounds.length > 0 || isLeftBehind === true;
+      const { bounds, isLeftBehind, isPruned } = await boundsOf(runtime, session);
+      return bounds.length > 0 || isLeftBehind === true || isPruned === true;
     },
   };
 }
@@ -159,6 +161,9 @@ const UNTOLD =
 
 const LEFT_BEHIND =
   "the gateway's ledger was changed while this session worked, and the new one does not say what it may do; end your work and report in your result that you could not go on";
+
+const PRUNED =
+  "the record of what this session may do was pruned from the ledger; end your work and report in your result that you have to be spawned again";
 
 /** Refuses a call of a child of which nobody can tell now what it may do. */
 function refuseUntold(session: SessionKey, parents: SessionParents): BeforeResult {
@@ -263,11 +268,11 @@ async function findRefusal(holding: Holding, hooked: HookedCall): Promise<Privil
 }
 
 async function findRefusedChange(
-  { api, runtime, sessionBounds: { bounds } }: Holding,
+  { api, runtime, sessionBounds }: Holding,
   hooked: HookedCall,
 ): Promise<PrivilegeRefusal | undefined> {
   const { toolName: tool } = hooked.event;
-  const isWriteHeld = bounds.some(({ privilege }) => privilege.write !== undefined);
+  const isWriteHeld = sessionBounds.bounds.some(({ privilege }) => privilege.write !== undefined);
   if (!isWriteHeld || !isWatched({ tool, config: runtime.config.conflicts, extractors: extractorsOf }))
     return undefined;
   const reading = await readHookedCall(api, runtime, hooked);
@@ -275,7 +280,7 @@ async function findRefusedChange(
   const { targets, undetermined } = reading;
   const { privileges } = await runtime.coordinator();
   return privileges.ruleOnChanges(
-    bounds,
+    sessionBounds,
     { tool, targets, ...(undetermined && { undetermined }) },
     { ofSession: runtime.folderOf, ofAgent: ({ agentId }) => workspaceOf(api, agentId) },
   );

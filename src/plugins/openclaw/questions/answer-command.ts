@@ -166,16 +166,15 @@ async function refusePartOfId(reads: QuestionReads, word: string): Promise<strin
 
 /** Finds the ids of open questions that a word begins, or that are of the coordination that it names. */
 async function findIds(reads: QuestionReads, word: string): Promise<readonly string[]> {
-  const { findQuestion, selectQuestions } = await import("../../reports/find-questions.ts");
-  if (word.length >= PREFIX_CHARS_MIN) return idsOf(await findQuestion(reads, word));
+  const { findQuestionByPrefix, selectQuestions } = await import("../../reports/find-questions.ts");
+  if (word.length >= PREFIX_CHARS_MIN) return idsOf(await findQuestionByPrefix(reads, word));
   const view = await reads.view(word as CoordinationId);
   return view ? selectQuestions(view, "open").map(formatId) : [];
 }
 
 function idsOf(named: NamedQuestion): readonly string[] {
   if (named.kind === "ambiguous") return named.questionIds;
-  if (named.kind === "unknown") return [];
-  return [formatId(named.found)];
+  return named.kind === "found" ? [formatId(named.found)] : [];
 }
 
 function formatId({ view, question }: FoundQuestion): string {

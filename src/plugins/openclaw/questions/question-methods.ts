@@ -197,8 +197,16 @@ function refuseUnnamed(named: Exclude<NamedQuestion, { kind: "found" }>, id: str
       id === undefined ? "several questions are open" : `${JSON.stringify(id)} names several questions`;
     return createRefusalAnswer("INPUT_INVALID", `${problem}: ${questionIds.join(", ")}`, { questionIds });
   }
-  const problem = id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
-  return createRefusalAnswer("REQUEST_REFUSED", problem, { refusal: "UNKNOWN_QUESTION" });
+  return createRefusalAnswer("REQUEST_REFUSED", describeAbsence(named, id), { refusal: "UNKNOWN_QUESTION" });
+}
+
+function describeAbsence(
+  named: Extract<NamedQuestion, { kind: "pruned" | "unknown" }>,
+  id: string | undefined,
+): string {
+  // A chat begins the sentence with a capital letter, which an id must not get.
+  if (named.kind === "pruned") return `there is no such question any more: ${named.error.message}`;
+  return id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
 }
 
 function createRefusalAnswer(code: string, message: string, details: object): Refusal {

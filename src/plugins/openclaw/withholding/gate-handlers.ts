@@ -149,7 +149,7 @@ async function learn(
   for (;;) {
     const child = await childWords.childOf(session);
     noteChild(child, session);
-    const gated = child && (await heldSessions.gated(session));
+    const gated = await heldSessions.gated(session);
     const mayCome = !child && isSpawned && runtime.pendingSpawns.size > 0;
     if (gated) memory.set(session, gated);
     else if (!mayCome) memory.delete(session);

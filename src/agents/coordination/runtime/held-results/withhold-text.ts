@@ -25,7 +25,7 @@ export interface GatedSession {
 }
 
 export interface HeldSessions {
-  /** The gate of the step that a session works on; nothing for any other session. */
+  /** Returns the gate of the step that a session works on, also of one whose log was pruned; `undefined` for any other session. */
   gated(session: SessionKey): Promise<GatedSession | undefined>;
   /** Brings the last text of a turn to the disk, where placeholders are all that others get of it. */
   keep(session: SessionKey, shown: string): Promise<true>;
@@ -35,7 +35,7 @@ export function createHeldSessions(dependencies: RuntimeDependencies): HeldSessi
   return {
     gated: async (session) => {
       const found = await stepOfChild(dependencies, session);
-      return found && readGatedSession(dependencies, session, found);
+      return found ? readGatedSession(dependencies, session, found) : findPrunedGate(dependencies, session);
     },
     keep: async (session, shown) => {
       const text = replaceHeldBack(shown, (name, put) => dependencies.withheld.textOf(session, name) ?? put);
@@ -43,6 +43,18 @@ export function createHeldSessions(dependencies: RuntimeDependencies): HeldSessi
       return true;
     },
   };
+}
+
+/** Holds everything: nobody can tell any more which gate that was. */
+const PRUNED_GATE: Gate = { threshold: 10_000, requireConfidence: true };
+
+async function findPrunedGate(
+  { store }: RuntimeDependencies,
+  session: SessionKey,
+): Promise<GatedSession | undefined> {
+  if ((await store.pruned.findBinding(session)) !== "gate") return undefined;
+  const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
+  return { session, ...unknown, gate: PRUNED_GATE, isStrict: true };
 }
 
 async function readGatedSession(

@@ -43,7 +43,7 @@ import {
   type KnownCoordination,
 } from "../../ledger/state.ts";
 import { findReportBehind, listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
-import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
+import { findOverwrite, type Overwrite } from "../../ledger/overwritten-files.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
@@ -86,16 +86,15 @@ export interface CoordinationView {
   readonly plan?: PlanView;
 }
 
-export type QuestionView = Omit<Escalation, "notified"> & {
-  /** How its notices ended, by their places among them. */
-  readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
-  /** The agent's question is kept back as its result is; only operators read it, in the ledger. */
-  readonly wordsWithheld?: true;
-  /** The report that says why the agent could not do the step which people are asked to have tried once more. */
-  readonly reason?: ContentRef;
-  /** It is about a file that a command overwrote while others held it: the write has happened. */
-  readonly overwritten?: true;
-};
+export type QuestionView = Omit<Escalation, "notified"> &
+  Partial<Overwrite> & {
+    /** How its notices ended, by their places among them. */
+    readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
+    /** The agent's question is kept back as its result is; only operators read it, in the ledger. */
+    readonly wordsWithheld?: true;
+    /** The report that says why the agent could not do the step which people are asked to have tried once more. */
+    readonly reason?: ContentRef;
+  };
 
 /** A result that does not count before it is ruled on. Confidences in basis points. */
 export interface HeldView {
@@ -226,7 +225,7 @@ function viewQuestion(state: KnownCoordination, escalation: Escalation): Questio
     ...(notified && { notified: Object.fromEntries(notified) }),
     ...(isQuestionWithheld(state.steps, escalation) && { wordsWithheld: true }),
     ...(reason && { reason }),
-    ...(isAboutOverwrite(state, escalation) && { overwritten: true }),
+    ...findOverwrite(state, escalation),
   };
 }
 

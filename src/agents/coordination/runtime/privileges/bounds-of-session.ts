@@ -7,9 +7,13 @@ import { CoordinationError } from "../../contracts/errors.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import {
   listBoundsOfStep,
+  type MergedTree,
   type PrivilegeBound,
   type PrivilegedStep,
 } from "../../privileges/privilege-bound.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { RunLog } from "../log/run-log.ts";
+import { findWorktreeOfStep } from "../attempts/worktree-name.ts";
 import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 
 export interface SessionBounds {
@@ -19,9 +23,18 @@ export interface SessionBounds {
   readonly step?: PrivilegedStep;
   /** The ledger has a step of this very session. */
   readonly isKnown: boolean;
+  /** The session, or one above it, was bound by a run that was pruned: nobody can tell any more what it may do. */
+  readonly isPruned?: true;
+  /** The worktrees of the isolated steps on the way up. */
+  readonly worktrees: readonly MergedTree[];
 }
 
-export type BoundsDependencies = Parameters<typeof stepOfChild>[0];
+export interface BoundsDependencies {
+  readonly store: Pick<LedgerStore, "find" | "pruned">;
+  readonly runs: Pick<RunLog, "state">;
+  /** Absent: worktrees are not asked for. */
+  readonly refOf?: Parameters<typeof findWorktreeOfStep>[0]["refOf"];
+}
 
 /** The host's record of who spawned a session; `undefined` where nobody did. */
 export type ParentOf = (session: SessionKey) => SessionKey | undefined;
@@ -32,8 +45,7 @@ export async function findBoundsOfSession(
   session: SessionKey,
   parentOf: ParentOf,
 ): Promise<SessionBounds> {
-  const bounds: PrivilegeBound[] = [];
-  let nearest: PrivilegedStep | undefined;
+  const steps: PrivilegedStep[] = [];
   let isKnown = false;
   let above: SessionKey | undefined = session;
   for (let depth = 0; above !== undefined; depth += 1) {
@@ -43,16 +55,33 @@ export async function findBoundsOfSession(
         `more than ${BOUNDS.privilegeDepthMax} sessions above ${session}`,
       );
     const found = await stepOfChild(dependencies, above);
-    const step = found && createPrivilegedStep(found, above);
-    if (step) bounds.push(...listBoundsOfStep(step));
-    nearest ??= step;
+    const step = found && createPrivilegedStep(dependencies, found, above);
+    if (step) steps.push(step);
     if (depth === 0) isKnown = step !== undefined;
+    if (!found && (await dependencies.store.pruned.findBinding(above)))
+      return { ...combineSteps(steps), isKnown, isPruned: true };
     above = found ? found.step.spec.sourceSession : parentOf(above);
   }
-  return { bounds, isKnown, ...(nearest && { step: nearest }) };
+  return { ...combineSteps(steps), isKnown };
 }
 
-function createPrivilegedStep({ state, step: { spec } }: StepOfChild, session: SessionKey): PrivilegedStep {
+/** Combines the steps from a session up to its owner. */
+function combineSteps(steps: readonly PrivilegedStep[]): Omit<SessionBounds, "isKnown"> {
+  const [nearest] = steps;
+  return {
+    bounds: steps.flatMap(listBoundsOfStep),
+    worktrees: steps.flatMap(({ worktree }) => worktree ?? []),
+    ...(nearest && { step: nearest }),
+  };
+}
+
+function createPrivilegedStep(
+  { refOf }: BoundsDependencies,
+  { state, step }: StepOfChild,
+  session: SessionKey,
+): PrivilegedStep {
+  const { spec } = step;
+  const worktree = refOf && findWorktreeOfStep({ refOf }, state, step);
   const { stepId, agentId, planned, privilege } = spec;
   const { coordinationId } = state;
   return {
@@ -62,5 +91,6 @@ function createPrivilegedStep({ state, step: { spec } }: StepOfChild, session: S
     session,
     isPlanned: planned !== undefined,
     ...(privilege && { privilege }),
+    ...(worktree && { worktree }),
   };
 }

@@ -27,7 +27,7 @@ export interface PrivilegeGuard {
   boundsOf(session: SessionKey, parentOf: ParentOf): Promise<SessionBounds>;
   /** `undefined`: the call may change all that it changes. */
   ruleOnChanges(
-    bounds: readonly PrivilegeBound[],
+    sessionBounds: Pick<SessionBounds, "bounds" | "worktrees">,
     changes: Changes,
     folders: Folders,
   ): Promise<PrivilegeRefusal | undefined>;
@@ -44,8 +44,8 @@ export interface GuardDependencies extends BoundsDependencies {
 export function createPrivilegeGuard(dependencies: GuardDependencies): PrivilegeGuard {
   return {
     boundsOf: (session, parentOf) => findBoundsOfSession(dependencies, session, parentOf),
-    ruleOnChanges: (bounds, changes, folders) =>
-      findWriteRefusal(createWriteDependencies(dependencies, folders), bounds, changes),
+    ruleOnChanges: (sessionBounds, changes, folders) =>
+      findWriteRefusal(createWriteDependencies(dependencies, folders), sessionBounds, changes),
     record: (step, refusal) => recordRefusal(dependencies, step, refusal),
   };
 }

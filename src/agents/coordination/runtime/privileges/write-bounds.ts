@@ -3,14 +3,16 @@
  *
  * W1 a path is followed through links and `..` as the host's tools do, and compared as the real path of what is there. W2 a glob is
  * followed up to its first wildcard, from the folder of whom it was set for, never from the caller's. W3 what cannot be told, leads
- * nowhere or has several names is refused.
+ * nowhere or has several names is refused. W4 for a glob that begins outside of a worktree, a file in there stands for the one that
+ * it will be merged into.
  */
 import { formatOwnResource, isFile } from "../../contracts/resource-names.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
-import type { PrivilegeBound } from "../../privileges/privilege-bound.ts";
+import type { MergedTree, PrivilegeBound } from "../../privileges/privilege-bound.ts";
 import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
 import { isCatchingAll, isWithinGlobs, splitGlob, type LocatedGlob } from "../../privileges/write-rule.ts";
 import type { WriteCall } from "../arbiter/write-call.ts";
+import type { SessionBounds } from "./bounds-of-session.ts";
 
 export interface WriteDependencies {
   readonly files: ResourceFiles;
@@ -24,7 +26,7 @@ export type Changes = Pick<WriteCall, "tool" | "targets" | "undetermined">;
 /** `undefined`: all that the call changes may be changed. */
 export async function findWriteRefusal(
   dependencies: WriteDependencies,
-  bounds: readonly PrivilegeBound[],
+  { bounds, worktrees }: Pick<SessionBounds, "bounds" | "worktrees">,
   changes: Changes,
 ): Promise<PrivilegeRefusal | undefined> {
   const { tool, undetermined } = changes;
@@ -33,9 +35,10 @@ export async function findWriteRefusal(
   if (!nearest) return undefined;
   const files = await locateFiles(dependencies, changes);
   if (!files || undetermined) return { tool, rule: "write.unknown", bound: nearest };
+  const trees = await locateTrees(dependencies, worktrees);
   for (const bound of narrowing) {
     const globs = await locateGlobs(dependencies, bound);
-    const path = files.map(formatOwnResource).find((file) => !isWithinGlobs(file, globs));
+    const path = files.map(formatOwnResource).find((file) => !isWithinBound(file, globs, trees));
     if (path !== undefined) return { tool, rule: "write", bound, path };
   }
   for (const resource of files)
@@ -56,6 +59,29 @@ async function locateFiles(
     if (isFile(resource)) located.push(resource);
   }
   return located;
+}
+
+async function locateTrees(
+  { files }: WriteDependencies,
+  worktrees: readonly MergedTree[],
+): Promise<MergedTree[]> {
+  const located: MergedTree[] = [];
+  for (const { tree, repository } of worktrees) {
+    const [from, into] = [await files.locate(".", tree), await files.locate(".", repository)];
+    if (from !== undefined && into !== undefined)
+      located.push({ tree: formatOwnResource(from), repository: formatOwnResource(into) });
+  }
+  return located;
+}
+
+/** W4: true when one of the globs lets a file be changed. */
+function isWithinBound(file: string, globs: readonly LocatedGlob[], trees: readonly MergedTree[]): boolean {
+  const isIn = (path: string, folder: string): boolean => isWithinGlobs(path, [{ root: folder, rest: [] }]);
+  const worktree = trees.find(({ tree }) => isIn(file, tree));
+  if (!worktree) return isWithinGlobs(file, globs);
+  const { tree, repository } = worktree;
+  const merged = repository + file.slice(tree.length);
+  return globs.some((glob) => isWithinGlobs(isIn(glob.root, tree) ? file : merged, [glob]));
 }
 
 /** A glob whose beginning leads nowhere lets nothing through. */

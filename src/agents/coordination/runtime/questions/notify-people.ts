@@ -16,7 +16,7 @@ import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../..
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
-import { isAboutOverwrite } from "../../ledger/overwritten-files.ts";
+import { findOverwrite, type Overwrite } from "../../ledger/overwritten-files.ts";
 import { findReportBehind } from "../../ledger/readable-results.ts";
 import { listDifferences } from "../../ledger/step-notes.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
@@ -143,7 +143,7 @@ export async function questionOf(
     confidence,
   } = escalation;
   const questionId = questionIdOf(coordinationId, escalationId);
-  const about = titleOf(escalation, isAboutOverwrite({ conflicts }, escalation));
+  const about = titleOf(escalation, findOverwrite({ conflicts, steps }, escalation));
   const title = isAlsoMismatch(steps, escalation) ? `${about} Its agent did not run as it was asked.` : about;
   return {
     questionId,
@@ -207,10 +207,10 @@ function describeWithheld(questionId: string): string {
   return `Its words are withheld until its result is let through; an operator reads them with: openclaw coordination questions show ${formatShellArguments(questionId)}`;
 }
 
-/** One sentence, free of content. `isOverwrite`: the write that it is about has happened. */
+/** Says what the question is about, free of content. */
 export function titleOf(
   { cause, stepId, confidence }: Pick<Escalation, "cause" | "stepId" | "confidence">,
-  isOverwrite = false,
+  overwrite?: Overwrite,
 ): string {
   const subject = stepId === undefined ? "the coordination" : `step ${quoteUnlessPlain(stepId)}`;
   switch (cause) {
@@ -227,9 +227,7 @@ export function titleOf(
     case "mismatch":
       return `The agent of ${subject} did not run as it was asked. Let its result count?`;
     case "conflict":
-      return isOverwrite
-        ? `A command of ${subject} has overwritten a file that somebody else holds. Give the file to ${subject}?`
-        : `A write of ${subject} is contested. Let it happen?`;
+      return describeConflict(subject, overwrite);
     case "retries_exhausted":
       return `The last attempt at ${subject} failed. Try once more?`;
     case "deadline":
@@ -239,4 +237,11 @@ export function titleOf(
     case "agent":
       return `The agent of ${subject} asks.`;
   }
+}
+
+function describeConflict(subject: string, overwrite: Overwrite | undefined): string {
+  if (!overwrite) return `A write of ${subject} is contested. Let it happen?`;
+  return overwrite.stepEnded
+    ? `A command of ${subject}, which has ended, has overwritten a file that somebody else holds. Its holder keeps the file, whatever the answer. Look at what is in it, then approve.`
+    : `A command of ${subject} has overwritten a file that somebody else holds. Give the file to ${subject}?`;
 }

@@ -1,0 +1,159 @@
+/** Owns: child sessions that still live after the record of their coordination was pruned from the ledger. */
+import { join } from "node:path";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
+import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
+import { openLedgerStore } from "../../src/plugins/open-ledger-store.ts";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
+import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
+import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
+
+const OWNER = "agent:main:main";
+const CHILD = "agent:main:subagent:child";
+const GRANDCHILD = "agent:main:subagent:grandchild";
+const PRUNED = /^Coordination refused this call: the record of what this session may do was pruned/u;
+const READ_ONLY = { tools: { allow: ["read", "sessions_spawn"] } };
+const GATES = {
+  verifiers: { lint: { kind: "pattern", pattern: "lint" } },
+  agents: { main: { checks: ["lint"] } },
+};
+
+let folder: TempFolder;
+let handlers: HookHandlers;
+let calls = 0;
+
+// A gateway has loaded most of it with its first agent.
+beforeAll(async () => {
+  await loadToolNames();
+}, 120_000);
+
+beforeEach(() => {
+  folder = createTempFolder();
+});
+
+afterEach(async () => {
+  await handlers.stop();
+  forgetProcess();
+  folder[Symbol.dispose]();
+});
+
+/** Forgets the memory of a process, as its end does. */
+function forgetProcess(): void {
+  for (const name of ["bounds-memory", "gate-memory.5", "runtime"])
+    Reflect.deleteProperty(globalThis, Symbol.for(`openclaw-coordination.${name}`));
+}
+
+async function start(phase1: Record<string, unknown> = {}): Promise<void> {
+  handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1 }).api);
+  await handlers.start();
+}
+
+/** Starts the gateway again in a new process. */
+async function restart(): Promise<void> {
+  await handlers.stop();
+  forgetProcess();
+  await start();
+}
+
+const contextOf = (sessionKey: string, trace = "t"): HookContext<"before_tool_call"> =>
+  ({
+    sessionKey,
+    agentId: "main",
+    runId: `run of ${sessionKey}`,
+    trace: { traceId: trace.repeat(32) },
+  }) as never;
+
+function eventOf(toolName: string, params: Record<string, unknown>): HookEvent<"before_tool_call"> {
+  calls += 1;
+  return { toolName, toolCallId: `call-${calls}`, runId: "run", params };
+}
+
+async function spawn(by: HookContext<"before_tool_call">, child: string, coordination: object = {}) {
+  const event = eventOf("sessions_spawn", { task: `work of ${child}`, coordination });
+  const before = await handlers.beforeSpawn(event, by);
+  const details = { status: "accepted", childSessionKey: child, runId: `run of ${child}` };
+  await handlers.afterSpawn({ ...event, ...before, result: { details } }, by);
+}
+
+async function endChild(child: string): Promise<void> {
+  await handlers.subagentEnded({
+    targetSessionKey: child,
+    targetKind: "subagent",
+    reason: "it failed",
+    outcome: "error",
+    error: "it failed",
+  });
+}
+
+async function call(by: string, tool: string): Promise<string | undefined> {
+  const answer = await handlers.beforeCall(eventOf(tool, { command: "true" }), contextOf(by));
+  return answer?.block ? answer.blockReason : undefined;
+}
+
+/** Prunes everything that has ended, and returns how many runs that were. */
+async function prune(): Promise<number> {
+  const place = join(folder.path, "coordination", "ledger.sqlite");
+  const store = await openLedgerStore({ place, mode: "write", busyTimeoutMs: 5_000 });
+  try {
+    const beforeMs = (Date.now() + 60_000) as EpochMs;
+    return (await pruneLedger(store, { beforeMs, isDryRun: false })).runs;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Ends the children, and prunes their coordination once it has ended. The newest run of a file stays. */
+async function endAndPrune(...children: string[]): Promise<void> {
+  for (const child of children) await endChild(child);
+  await spawn(contextOf(OWNER, "u"), "agent:main:subagent:newest");
+  await vi.waitFor(async () => {
+    expect(await prune()).toBe(1);
+  }, 10_000);
+}
+
+describe("a child whose coordination was pruned", () => {
+  it("has every call refused where privileges held it, after a restart of the gateway too", async () => {
+    await start();
+    await spawn(contextOf(OWNER), CHILD, READ_ONLY);
+    expect(await call(CHILD, "exec")).toMatch(/may not use exec/u);
+    await endAndPrune(CHILD);
+    await restart();
+    for (const tool of ["exec", "read"]) expect(await call(CHILD, tool)).toMatch(PRUNED);
+  });
+
+  it("has every call refused where privileges held the session that spawned it", async () => {
+    await start();
+    await spawn(contextOf(OWNER), CHILD, READ_ONLY);
+    await spawn(contextOf(CHILD), GRANDCHILD);
+    await endAndPrune(GRANDCHILD, CHILD);
+    await restart();
+    expect(await call(GRANDCHILD, "exec")).toMatch(PRUNED);
+  });
+
+  it("goes on where nothing held it", async () => {
+    await start();
+    await spawn(contextOf(OWNER), CHILD);
+    await endAndPrune(CHILD);
+    await restart();
+    expect(await call(CHILD, "exec")).toBeUndefined();
+    expect(await call(OWNER, "exec")).toBeUndefined();
+  });
+
+  it("keeps a result to itself that its gate did not release", async () => {
+    await start({ gates: GATES });
+    await spawn(contextOf(OWNER), CHILD);
+    const span = "span of the child";
+    const gates = handlers.gates(() => span);
+    const say = async (): Promise<string> => {
+      await gates.beforeRun({ sessionKey: CHILD, trace: { spanId: span } } as never);
+      return "The code is 4711.".replace(createTextTransforms(() => span).fromModel, "");
+    };
+    expect(isOnlyPlaceholders(await say())).toBe(true);
+    await endAndPrune(CHILD);
+    expect(isOnlyPlaceholders(await say())).toBe(true);
+  });
+});

@@ -17,13 +17,12 @@ const TIMED = [
 /** One for the whole run, so that what it finds can be played again. */
 const seed = seedOf(process.env["PROPERTY_SEED"]);
 
+/** Processes that tests start spend most of their time compiling. */
+const COMPILED = join(import.meta.dirname, "node_modules", ".cache", "compiled");
+
 const WITHOUT_GATEWAYS = {
   setupFiles: ["test/support/property-seed.ts"],
-  env: {
-    PROPERTY_SEED: String(seed),
-    // Processes that tests start spend most of their time compiling.
-    NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled"),
-  },
+  env: { PROPERTY_SEED: String(seed), NODE_COMPILE_CACHE: COMPILED },
   testTimeout: 120_000,
   // Starting a database server is work of a hook.
   hookTimeout: 120_000,
@@ -42,7 +41,7 @@ const LONG = ["test/pains/**/*.test.ts", "test/e2e/attacks.test.ts"];
 
 const WITH_GATEWAYS = {
   // On two busy cores, threads of its own for collecting and compiling cost a process a sixth more processor time.
-  env: { NODE_OPTIONS: "--v8-pool-size=0" },
+  env: { NODE_OPTIONS: "--v8-pool-size=0", NODE_COMPILE_CACHE: COMPILED },
   globalSetup: ["test/e2e/packed-plugin.ts"],
   setupFiles: ["test/e2e/await-plugin.ts"],
   testTimeout: 300_000,

@@ -83,7 +83,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/config core/ports core/runtime/environment",
   },
   "core/runtime/privileges": {
-    folders: "core/contracts core/privileges core/runtime/log",
+    folders: "core/contracts core/privileges core/runtime/log core/runtime/attempts",
     types: "core/contracts/config core/ports core/runtime/arbiter",
   },
   "core/runtime/held-results": {
@@ -137,7 +137,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/effects": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/log core/std",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/log core/telemetry core/std",
     types: "core/ports",
   },
   "core/runtime/effects": {
@@ -218,7 +218,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/std",
     types: "core/telemetry",
     packages:
-      "@opentelemetry/api @opentelemetry/exporter-trace-otlp-proto @opentelemetry/resources @opentelemetry/sdk-trace",
+      "@opentelemetry/api @opentelemetry/otlp-exporter-base @opentelemetry/otlp-transformer @opentelemetry/resources @opentelemetry/sdk-trace node:*",
   },
   "infra/ledger/copy": { folders: "core/contracts", packages: "node:*" },
   "infra/postgres": {

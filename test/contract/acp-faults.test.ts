@@ -2,8 +2,10 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import { ACP_LIMITS } from "../../src/infra/acp/acp-limits.ts";
 import { createAcpRunner } from "../../src/infra/acp/acp-runner.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
@@ -190,11 +192,16 @@ describe("cancelling an ACP agent", () => {
     await scene.runner.start(order);
     await waitFor(() => scene.pids().length === 2, { what: "the agent's child" });
     const cancelling = scene.runner.cancel(order);
-    expect(await waitForNextWake(clock)).toBe(5_000);
-    expect(await waitForNextWake(clock)).toBe(2_000);
+    expect(await waitForNextWake(clock)).toBe(1_500);
+    expect(await waitForNextWake(clock)).toBe(1_000);
     expect(await cancelling).toBe("stopped");
     expect(scene.logged.at(-1)?.fields).toMatchObject({ signal: "SIGKILL" });
     await scene.allGone();
+  });
+
+  it("is over, whatever the agent ignores, before the next attempt stops waiting for that", () => {
+    const { cancelMs, exitMs, terminateMs, killMs } = ACP_LIMITS;
+    expect(cancelMs + exitMs + terminateMs + killMs).toBeLessThan(BOUNDS.stopAgentMsMax);
   });
 
   it("lets a stubborn one live until the first grace is over, and its children not longer", async () => {
@@ -206,7 +213,7 @@ describe("cancelling an ACP agent", () => {
       what: "the agent's child",
     });
     const cancelling = scene.runner.cancel(order);
-    await clock.advance(4_999);
+    await clock.advance(1_499);
     expect([agent, child].map(isGone)).toEqual([false, false]);
     await clock.advance(1);
     await waitFor(() => isGone(child), { what: "the end of the child by SIGTERM" });

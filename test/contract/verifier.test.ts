@@ -35,6 +35,14 @@ describe("a check against a schema", () => {
       );
   });
 
+  it("rules on nothing where holding the outputs against it takes too long", async () => {
+    using scene = createVerifierScene();
+    const slow = { properties: { report: { type: "string", pattern: "^(?:[A-Za-z0-9 .,\\n]{1,400})+$" } } };
+    const outputs = { report: "a fine word, ".repeat(8_000) };
+    const answer = await scene.check({ kind: "schema", schema: slow }, { result: { outputs } });
+    expect(answer).toMatchObject(matchNoVerdict("failed"));
+  });
+
   it("has no verdict where what checks schemas cannot be loaded, or never is", async () => {
     using broken = createVerifierScene({ contract: () => Promise.reject(new Error("s3cret")) });
     const outputs = { a: 1 };

@@ -99,6 +99,7 @@ describe("a command that nobody declared", () => {
     expect(scene.events("conflict.resolved")).toEqual([]);
     const view = await scene.coordinator.view("co-1" as CoordinationId);
     expect(view?.escalations).toMatchObject([{ cause: "conflict", overwritten: true }]);
+    expect(view?.escalations[0]).not.toHaveProperty("stepEnded");
     await answerQuestion(scene, "approve");
     expect(await scene.holders("notes.md")).toEqual(["co-1/step-2"]);
   });
@@ -139,6 +140,8 @@ describe("a command whose step has ended before it", () => {
     await using scene = await openAskedScene({ conflicts: { strategy: "owner_wins" } });
     await overwriteLate(scene);
     expect(scene.events("coordination.escalated")).toMatchObject([{ cause: "conflict", stepId: "slow" }]);
+    const view = await scene.coordinator.view("plan-1" as CoordinationId);
+    expect(view?.escalations).toMatchObject([{ overwritten: true, stepEnded: true }]);
     await answerQuestion(scene, answer, "plan-1:escalation-1");
     expect(scene.events("conflict.resolved")).toHaveLength(1);
     expect(await scene.holders("notes.md")).toEqual(["plan-1/holder"]);

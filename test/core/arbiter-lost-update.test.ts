@@ -28,7 +28,9 @@ describe("a change of a file that another step has changed since", () => {
     await using s = await start();
     const { a } = await changeBySecond(s, "v1\n");
     const answer = requireRefused(await s.does(write(s, a, { "notes.md": "a\n" })));
-    expect(answer.sentence).toMatch(/was changed by step-2 since you read it; .* Read it again/u);
+    expect(answer.sentence).toMatch(
+      /was changed by step-2 since you read all of it; .* Read it again to its end/u,
+    );
     expect(s.text("notes.md")).toBe("v1\n");
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("refused");
     expect(s.events("conflict.detected")).toMatchObject([{ contest: { cause: "stale_base" } }]);

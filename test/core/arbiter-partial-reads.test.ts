@@ -12,13 +12,22 @@ interface Page {
   readonly upTo?: number;
 }
 
-/** Reads some lines of notes.md, as the host tells of it. */
-async function readPage(s: Scene, session: SessionKey, { from = 1, upTo }: Page): Promise<void> {
+/** Begins to read some lines of notes.md, as the host tells of it. Returns what ends the call. */
+async function beginPage(
+  s: Scene,
+  session: SessionKey,
+  { from = 1, upTo }: Page,
+): Promise<() => Promise<void>> {
   const call = read(s, session, "notes.md");
   const reads = [{ path: "notes.md", folder: s.folder, from: { line: from, character: 0 } }];
   await s.ask({ ...call, reads });
   const ending = { hasFailed: false, ...(upTo !== undefined && { readUpTo: { line: upTo, character: 0 } }) };
-  await s.coordinator.arbiter.callEnded(call.callKey, ending);
+  return () => s.coordinator.arbiter.callEnded(call.callKey, ending);
+}
+
+async function readPage(s: Scene, session: SessionKey, page: Page): Promise<void> {
+  const end = await beginPage(s, session, page);
+  await end();
 }
 
 /** Both steps have read notes.md whole; then `b` changes it, and ends unless it keeps the file. */
@@ -46,7 +55,7 @@ describe("a session that has read a part of a changed file", () => {
     const a = await changeByOther(s);
     for (const page of pages) await readPage(s, a, page);
     const answer = requireRefused(await s.does(write(s, a, { "notes.md": "of a\n" })));
-    expect(answer.sentence).toContain("was changed by step-2 since you read it");
+    expect(answer.sentence).toContain("was changed by step-2 since you read all of it");
     expect((await s.does(edit(s, a, ["notes.md", "1", "1 of a"]))).kind).toBe("granted");
     expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe("refused");
     expect(s.text("notes.md")).toBe("1 of a\n2\n3\n4\n5 of b\n");
@@ -75,6 +84,42 @@ describe("a session that has read a part of a changed file", () => {
     await s.does(read(s, a, "notes.md"));
     await readPage(s, a, { from: 2, upTo: 3 });
     expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe("granted");
+  });
+
+  it.each([
+    ["all of it, which ended last", { first: { from: 4 }, last: {} }, "granted"],
+    ["all of it, which ended first", { first: {}, last: { from: 4 } }, "granted"],
+    ["parts only", { first: { from: 4 }, last: { from: 2 } }, "refused"],
+  ] as const)("with two calls of one message: %s", async (_, { first, last }, ruling) => {
+    await using s = await openReadScene();
+    const a = await changeByOther(s);
+    const endLast = await beginPage(s, a, last);
+    const endFirst = await beginPage(s, a, first);
+    await endFirst();
+    await endLast();
+    expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe(ruling);
+  });
+
+  it("may replace it where it changed it before both of its reads in one message ended", async () => {
+    await using s = await openReadScene();
+    const a = await changeByOther(s);
+    const endWhole = await beginPage(s, a, {});
+    const endPart = await beginPage(s, a, { from: 4 });
+    await s.does(edit(s, a, ["notes.md", "1", "1 of a"]));
+    await endPart();
+    await endWhole();
+    expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe("granted");
+  });
+
+  it("may not replace it where another changed it before the later of two reads, which ended first", async () => {
+    await using s = await openReadScene();
+    const [a, b] = [await changeByOther(s), await s.child("c")];
+    const endWhole = await beginPage(s, a, {});
+    await s.does(edit(s, b, ["notes.md", "1", "1 of c"]));
+    await s.ends(b);
+    await readPage(s, a, { from: 4 });
+    await endWhole();
+    expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe("refused");
   });
 
   it("and never the whole may not replace it either", async () => {

@@ -94,7 +94,7 @@ describe("what a session knows of a file", () => {
     await s.does(createShellCall(s, a));
     const again = { "notes.md": LINES.replace("one", "1").replace("three", "THREE") };
     expect(requireRefused(await s.ask(write(s, a, again))).sentence).toContain(
-      "(overlapping-changes). Read it again with the tool read, not by a command,",
+      "(overlapping-changes). Read it again to its end with the tool read, not by a command,",
     );
     await s.does(read(s, a, "notes.md"));
     expect((await s.does(write(s, a, again))).kind).toBe("granted");

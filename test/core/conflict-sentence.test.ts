@@ -29,6 +29,8 @@ const createContestant = (stepId: string, rest: Partial<Contestant> = {}): Conte
 });
 
 interface Given {
+  /** Absent: the call replaces the whole file. */
+  readonly replaces?: boolean;
   readonly against: readonly Contestant[];
   readonly strategy?: ConflictStrategy;
   readonly cause?: "overlap" | "stale_base";
@@ -38,12 +40,12 @@ interface Given {
 }
 
 function assessContest({ against, strategy = "owner_wins", cause = "overlap", ...rest }: Given): Assessed {
-  const { resource = "file:/repo/notes.md", from = "default", requester = "step-1" } = rest;
+  const { resource = "file:/repo/notes.md", from = "default", requester = "step-1", replaces = true } = rest;
   const me = createContestant(requester, { claimedSequence: 9 });
   const contest = { strategy, cause, from, claims: [...against, me] } as const;
   const holders = against.filter(({ expiresAtMs }) => expiresAtMs !== undefined);
   return {
-    target: { resource, names: [resource], aliases: [], index: 0, propose: undefined, replaces: true },
+    target: { resource, names: [resource], aliases: [], index: 0, propose: undefined, replaces },
     request: { resource, token: 9, expiresAtMs: UNTIL, contest },
     ruling: arbitrate(contestOf(me.stepId, contest)),
     holders: holders.map(({ stepId, claimedSequence: token }) => ({
@@ -96,11 +98,18 @@ describe("the sentence for a refused call", () => {
   it("says to read again what others have changed, and who they are", () => {
     const changed = createContestant("step-2", { changedAtMs: SINCE });
     expect(describeSentence({ against: [changed], cause: "stale_base" }, "c-1")).toMatch(
-      /notes\.md was changed by step-2.* since you read it; your change would undo that\. Read it again with the tool read, not by a command, and make your change to what it is now \(conflict c-1\)\.$/u,
+      /notes\.md was changed by step-2.* since you read all of it; your change would undo that\. Read it again to its end with the tool read, not by a command, and make your change to what it is now \(conflict c-1\)\.$/u,
     );
     const outside = createContestant("@outside", { changedAtMs: SINCE, claimedSequence: 0 });
     expect(describeSentence({ against: [outside], cause: "stale_base" })).toContain(
       "changed by somebody outside of this coordination",
+    );
+  });
+
+  it("does not say to read all of a file of which the call changes a part", () => {
+    const changed = createContestant("step-2", { changedAtMs: SINCE });
+    expect(describeSentence({ against: [changed], cause: "stale_base", replaces: false })).toMatch(
+      /since you read it; your change would undo that\. Read it again with the tool read/u,
     );
   });
 

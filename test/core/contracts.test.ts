@@ -70,7 +70,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   ],
   "step.dispatched": ["targetSession", "message"],
   "step.completed": ["output", "released", ...USAGE],
-  "step.failed": ["retryAtMs", "escalated", ...USAGE],
+  "step.failed": ["retryAtMs", "escalated", ...USAGE, "unspawned"],
   "step.timed_out": ["retryAtMs", "escalated"],
   "step.reported": ["confidence"],
   "child.observed": ["ran.agentId", "ran.model", "ran.thinking", "ran.folder", "ran.tools", "refused"],

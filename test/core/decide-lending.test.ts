@@ -87,6 +87,15 @@ describe("what is lent to a plan inside", () => {
     expect(listBudgets(scene)).toEqual([{ spawns: 3 }]);
   });
 
+  it("counts for the step where the plan around has no such budget", () => {
+    const scene = createScene({ tokens: 100 }, {}, { budget: { spawns: 4 } });
+    scene.then(lend("a", 1, { budget: { spawns: 2, costMicroUsd: 7 } }));
+    expect(listBudgets(scene)).toEqual([{ spawns: 2, tokens: 100 }]);
+    // A request of an earlier release names what the plan around counts and no more.
+    const earlier = createScene({ tokens: 100 }, {}, { budget: { spawns: 4 } });
+    expect(listBudgets(earlier.then(lend("a", 1, { budget: { tokens: 40 } })))).toEqual([{ tokens: 40 }]);
+  });
+
   it("has what earlier plans of the attempt used, and replaces what was lent to them", () => {
     const scene = createScene({ spawns: 10 }).then(lend("a", 1, { budget: { spawns: 5 } }));
     scene.then(lend("a", 1, { ...LATER, usedBefore: { spawns: 2 }, budget: { spawns: 3 } }));

@@ -237,10 +237,15 @@ describe("W3: what cannot be merged", () => {
     expect(scene.status("a")).toBe("cancelled");
   });
 
-  it("is asked about though the plan is past its deadline, because its work is there", () => {
+  it("is asked nobody about once the plan is past its deadline, and withheld for that reason", () => {
     const scene = openHeld({}, { plan: { deadlineAtMs: timeAt(60_000) } }).then(beginMerge());
     scene.passes(60_000);
-    expect(scene.says(askAboutMerge())).toBe("worktree.conflicted coordination.escalated");
+    expect(scene.says(askAboutMerge())).toBe("worktree.conflicted step.failed");
+    expect(scene.last("step.failed").payload.error).toEqual({
+      code: "withheld",
+      message: "the plan's deadline passed before people could be asked",
+    });
+    expect(scene.open.plan.hasExpired).toBe(false);
   });
 });
 

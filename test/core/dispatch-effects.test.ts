@@ -171,7 +171,7 @@ describe("what a child of a plan spawned", () => {
   }
   const isStopped = (scene: PlanScene): boolean => {
     const spawned = [...scene.open.steps.values()].find(({ spec }) => !spec.planned);
-    return spawned !== undefined && mustStopObserved(scene.open, spawned);
+    return spawned !== undefined && mustStopObserved(scene.open, spawned, timeAt(scene.nowMs));
   };
 
   it("is let alone while its parent works, waits for a ruling or goes on in the same session", () => {

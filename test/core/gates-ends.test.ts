@@ -18,6 +18,7 @@ import {
   createRunningScene,
   createSpawnedScene,
   listTypesFrom,
+  ruleNoVerdict,
   ruleVerdict,
 } from "./gates-scene.ts";
 import {
@@ -195,6 +196,31 @@ describe("cancelling while a result is held", () => {
     expect(scene.plans(100_000)).toEqual(["expireQuestion"]);
     expect(scene.says(expire(), 100_000)).toBe("escalation.closed step.failed");
     expect(scene.last("step.failed").payload.error.code).toBe("withheld");
+  });
+});
+
+describe("a result that people would have to rule on after the plan's deadline", () => {
+  const opened = { plan: { deadlineAtMs: timeAt(100_000) } };
+  const TOO_LATE = { code: "withheld", message: "the plan's deadline passed before people could be asked" };
+
+  it("is withheld at once, where the check has no verdict, and no question is said to have expired", () => {
+    const scene = createHeldScene(CHECKING, undefined, { opened });
+    expect(scene.says(ruleNoVerdict(scene, "a"), 100_000)).toBe("verification.failed step.failed");
+    expect(scene.last("step.failed").payload).toMatchObject({ error: TOO_LATE, via: "gate" });
+    expect(scene.open.openQuestions.size).toBe(0);
+    expect(scene.open.plan.hasExpired).toBe(false);
+  });
+
+  it("is withheld at once where its agent is not sure of it", () => {
+    const scene = createRunningScene(DOUBTING, { opened });
+    scene.passes(100_000);
+    expect(scene.says(finishDone("a", 100))).toBe("result.held step.failed");
+    expect(scene.last("step.failed").payload).toMatchObject({ error: TOO_LATE });
+  });
+
+  it("is asked about a moment before", () => {
+    const scene = createHeldScene(CHECKING, undefined, { opened });
+    expect(scene.says(ruleNoVerdict(scene, "a"), 99_999)).toBe("verification.failed coordination.escalated");
   });
 });
 

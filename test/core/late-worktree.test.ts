@@ -103,10 +103,20 @@ describe("a worktree that was made for an attempt which is over", () => {
   });
 });
 
+const FOUND = {
+  name: "a-1",
+  coordinationId: "co-1",
+  stepId: "a",
+  attempt: 1,
+  folder: "/worktrees/a-1",
+  hasFolder: true,
+  branch: "coordination/a-1",
+};
+
 /** Starts a process that finds one worktree on its machine, of attempt 1 of step `a`. */
 async function startBeside(
   state: Coordination,
-  { list = () => Promise.resolve([{ name: "a-1", attempt: 1, stepId: "a" }]), isStopping = false } = {},
+  { list = () => Promise.resolve([FOUND]), isStopping = false } = {},
 ): Promise<Pick<Opened, "removed" | "warnings">> {
   const removed: string[] = [];
   const warnings: string[] = [];
@@ -132,14 +142,17 @@ describe("a worktree that a process finds at its start", () => {
     expect((await startBeside(scene.state, { isStopping: true })).removed).toEqual([]);
   });
 
-  it("stays where the log expects it, and where the ledger does not know the coordination", async () => {
-    const scene = createScene();
-    const unopened = {
-      kind: "unopened",
-      coordinationId: scene.open.coordinationId,
-      nextSequence: 0,
-    } as const;
-    for (const state of [scene.state, unopened]) expect((await startBeside(state)).removed).toEqual([]);
+  it("stays where the log expects it", async () => {
+    expect(await startBeside(createScene().state)).toEqual({ removed: [], warnings: [] });
+  });
+
+  it("stays where the ledger does not know the coordination, and people hear where it is", async () => {
+    const { coordinationId } = createScene().open;
+    const { removed, warnings } = await startBeside({ kind: "unopened", coordinationId, nextSequence: 0 });
+    expect(removed).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/not in the ledger.*\/worktrees\/a-1`.*coordination\/a-1`/u),
+    ]);
   });
 
   it("stays where it cannot be looked for, and people hear of that", async () => {

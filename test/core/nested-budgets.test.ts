@@ -1,7 +1,7 @@
 /** The plans that an agent of a plan submits: what they use counts for the step that the agent works on, and its plan. */
 import { describe, expect, it } from "vitest";
 import { runCheckedPlan } from "./checked-plan.ts";
-import { createRuling, waitUntilQuiet } from "./gates-world.ts";
+import { createRuling, spawnChild, waitUntilQuiet } from "./gates-world.ts";
 import {
   AGENT,
   createRetries,
@@ -13,8 +13,9 @@ import {
   type PlanRun,
 } from "./planned-world.ts";
 import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
-import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import { DELIVERY_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { readTree, type TreeNode } from "../../src/plugins/reports/tree.ts";
+import { spawnOf } from "../support/fake-clock-host.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 
 /** The child of the newest attempt of a step submits a plan. */
@@ -75,6 +76,51 @@ describe("the budget of a plan", () => {
     expect(listUsages(run, "a")).toEqual([{ spawns: 3, tokens: 55, costMicroUsd: 0 }]);
     await run.close();
   });
+
+  it("lets the agent of a step spawn no more than its plans leave of the step's budget", async () => {
+    const run = await runPlan({ a: ["work"] }, plan([step("a", { budget: { spawns: 4 } })]));
+    const source = run.ordersOf("a").at(-1)!.childSessionKey;
+    const spawn = (task: string) => run.coordinator.admitSpawn(spawnOf({ task, source }));
+    const refused = { kind: "refused", code: "BUDGET_SPENT" };
+    await submitAs(run, "a", { coordinationId: "plan-2", steps: [step("n")], budget: { spawns: 2 } });
+    expect(await spawn("one")).toMatchObject({ kind: "admitted" });
+    expect(await spawn("two")).toMatchObject({
+      ...refused,
+      reason: "plans of this step may use the rest of its budget; finish without another subagent",
+    });
+    // The plan is over, and has used one.
+    await run.advance(5_000);
+    expect(await spawn("three")).toMatchObject({ kind: "admitted" });
+    expect(await Promise.all([spawn("four"), spawn("five")])).toMatchObject([refused, refused]);
+    await run.close();
+  });
+
+  it.each(["the plan", "the step"])(
+    "of %s does not count a spawn that the host refused or never made",
+    async (whose) => {
+      const budget = { spawns: 2 };
+      const run = await runPlan(
+        { a: ["work"] },
+        whose === "the plan" ? plan([step("a")], { budget }) : plan([step("a", { budget })]),
+      );
+      const source = run.ordersOf("a").at(-1)!.childSessionKey;
+      const spawn = (task: string) => run.coordinator.admitSpawn(spawnOf({ task, source }));
+      const refused = { kind: "refused", code: "BUDGET_SPENT" };
+      expect(await spawn("one")).toMatchObject({ kind: "admitted" });
+      expect(await spawn("early")).toMatchObject(refused);
+      const claim = { coordinationId: PLAN_ID, sourceSession: source };
+      await run.coordinator.refuseSpawn({ ...claim, stepId: "@step-2" as StepId, toolCallId: "one" }, "no");
+      expect(await spawn("two")).toMatchObject({ kind: "admitted" });
+      await run.advance(run.world.settings.acknowledgeMs + 1_000);
+      expect(run.events("step.failed").map(({ payload }) => payload.error.code)).toEqual([
+        "spawn_refused",
+        "spawn_not_confirmed",
+      ]);
+      await spawnChild(run.world, run.coordinator, "three", source);
+      expect(await spawn("four")).toMatchObject(refused);
+      await run.close();
+    },
+  );
 
   it("takes a plan that is submitted again for the same one, also where it used up all that was left", async () => {
     const run = await runPlan({ a: ["work"] }, plan([step("a", { budget: { spawns: 2 } })]));

@@ -225,18 +225,26 @@ describe("what cannot be merged", () => {
   });
 
   it("is a file that cannot be written: what was written before it stays, and is recorded as changed", async () => {
-    const worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" });
+    const worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n", "c.txt": "c\n" });
     const write = worktrees.write.bind(worktrees);
     worktrees.write = (worktree, file) =>
       file.path === "b.txt" ? Promise.resolve("not_writable") : write(worktree, file);
-    const work = { a: { "a.txt": "new\n", "b.txt": "new\n" } };
+    const work = { a: { "a.txt": "new\n", "b.txt": "new\n", "c.txt": "new\n" } };
     const run = await runIsolated(work, plan([createIsolated("a")]), { worktrees });
     expect(run.events("worktree.conflicted")[0]?.payload.files).toEqual([
       { path: "b.txt", because: "not_writable" },
     ]);
-    expect(Object.fromEntries(worktrees.folder)).toEqual({ "a.txt": "new\n", "b.txt": "b\n" });
+    const files = { "a.txt": "new\n", "b.txt": "b\n", "c.txt": "new\n" };
+    expect(Object.fromEntries(worktrees.folder)).toEqual(files);
     const changes = run.events("resource.changed").map(({ payload }) => payload);
-    expect(changes).toMatchObject([{ stepId: "a", resource: "file:/nowhere/a.txt", tool: "worktree merge" }]);
+    const change = { stepId: "a", tool: "worktree merge" };
+    expect(changes).toMatchObject([
+      { ...change, resource: "file:/nowhere/a.txt" },
+      { ...change, resource: "file:/nowhere/c.txt" },
+    ]);
+    const question = run.events("coordination.escalated")[0]?.payload.question;
+    const words = JSON.stringify(run.world.ledger.contents.get(question?.sha256 ?? ""));
+    expect(words).toContain("2 other files of it are written already.");
     await run.close();
     const replayed = await replayCoordination(run.world.ledger.open(run.world.clock), PLAN_ID);
     expect(replayed.difference).toBeUndefined();

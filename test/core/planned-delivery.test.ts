@@ -80,8 +80,8 @@ describe("what became of telling the owner", () => {
     expect(describeOutcome(startStep(DELIVERY), finish(DELIVERY))).toBe("delivered");
   });
 
-  it("is that it was not told where the host says so", () => {
-    expect(describeOutcome(startStep(DELIVERY), failStep(DELIVERY))).toBe("not_delivered");
+  it("is that it was not told where its turn was cancelled before it had the message", () => {
+    expect(describeOutcome(failStep(DELIVERY, 1, "child_cancelled"))).toBe("not_delivered");
   });
 
   it("is unknown where nobody can say", () => {
@@ -90,25 +90,25 @@ describe("what became of telling the owner", () => {
     expect(describeOutcome(startStep(DELIVERY), failStep(DELIVERY, 1, "child_lost"))).toBe("unknown");
   });
 
-  it.each(["spawn_refused", "spawn_not_confirmed"] as const)(
-    "is tried again after %s, five times, and then that it was not told",
-    (code) => {
-      const scene = createTellingScene();
-      for (let attempt = 1; attempt <= 6; attempt += 1) {
-        scene.then(failStep(DELIVERY, attempt, code));
-        const { retryAtMs } = scene.last("step.failed").payload;
-        if (attempt === 6) break;
-        expect(retryAtMs).toBeDefined();
-        scene.passes(120_000);
-        scene.then(dispatch(DELIVERY, attempt + 1));
-      }
-      scene.then(SETTLE_PLAN);
-      expect(scene.last("coordination.terminal").payload.delivery).toBe("not_delivered");
-    },
-  );
+  it.each([
+    ["spawn_refused", []],
+    ["spawn_not_confirmed", []],
+    ["child_failed", [startStep(DELIVERY)]],
+  ] as const)("is tried again after %s, five times, and then that it was not told", (code, begun) => {
+    const scene = createTellingScene().then(...begun);
+    for (let attempt = 1; attempt <= 6; attempt += 1) {
+      scene.then(failStep(DELIVERY, attempt, code));
+      const { retryAtMs } = scene.last("step.failed").payload;
+      if (attempt === 6) break;
+      expect(retryAtMs).toBeDefined();
+      scene.passes(120_000);
+      scene.then(dispatch(DELIVERY, attempt + 1));
+    }
+    scene.then(SETTLE_PLAN);
+    expect(scene.last("coordination.terminal").payload.delivery).toBe("not_delivered");
+  });
 
   it.each([
-    [failStep(DELIVERY)],
     [failStep(DELIVERY, 1, "child_lost")],
     [failStep(DELIVERY, 1, "child_cancelled")],
     [runOut(DELIVERY)],
@@ -134,7 +134,7 @@ describe("what became of telling the owner", () => {
 
   it("never stops a plan that fails fast, nor asks people", () => {
     const policy = { timeoutPolicy: "fail_fast", escalationPolicy: "hitl" } as const;
-    const scene = createTellingScene({ policy }).then(failStep(DELIVERY));
+    const scene = createTellingScene({ policy }).then(failStep(DELIVERY, 1, "child_cancelled"));
     expect(scene.open.escalations.size).toBe(0);
     scene.then(SETTLE_PLAN);
     expect(scene.last("coordination.terminal").payload).toMatchObject({

@@ -247,13 +247,13 @@ describe("steps that can no longer run", () => {
     expect(planned).toMatchObject([{ stepIds: ["a", "b", "c"] }]);
   });
 
-  it("are not those at work, nor what their agents spawned", () => {
+  it("are not those at work, nor what their agents spawned, which are stopped", () => {
     const scene = openSteps("ab", { policy: { timeoutPolicy: "fail_fast" } }).then(...beginSteps("a", "b"));
     const child = { parentStepId: "a" as StepId, sourceSession: nameSessionOfAttempt("a") };
     scene.then(spawn("x", child));
     const [spawned = ""] = [...scene.open.steps.keys()].slice(-1);
     scene.then({ ...acknowledge(1, "n"), stepId: spawned as StepId } as Command, failStep("b"));
-    expect(scene.plans()).toEqual(["stopStep a 1"]);
+    expect(scene.plans()).toEqual([`stopObserved ${spawned} 1`, "stopStep a 1"]);
   });
 
   it("end one by one where their plan goes on", () => {

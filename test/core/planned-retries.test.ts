@@ -120,7 +120,7 @@ describe("nothing follows an attempt", () => {
   it("at telling the owner, who may have been told", () => {
     const scene = openAttempt().then(finish("a"), SETTLE_PLAN, dispatch(DELIVERY));
     const step = scene.step(DELIVERY);
-    expect(choose(scene, failStep(DELIVERY), step)).toStrictEqual({ after: {} });
+    expect(choose(scene, failStep(DELIVERY, 1, "child_cancelled"), step)).toStrictEqual({ after: {} });
     const unsent = choose(scene, failStep(DELIVERY, 1, "spawn_refused"), step);
     expect(unsent.after.retryAtMs).toBeGreaterThan(timeAt(FAILED_AT_MS));
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { spawnOf, createWorld } from "../support/fake-clock-host.ts";
 import { endDone, endFailing, createScriptedRunner } from "../support/scripted-runner.ts";
@@ -196,6 +197,34 @@ describe("a runner", () => {
     await run.advance(1_000);
     expect((await run.view()).status).toBe("success");
     expect(run.ordersOf("a")).toHaveLength(1);
+    await run.close();
+  });
+
+  it("that refuses a start when nobody waits for it any more is not asked for it again, and says why", async () => {
+    const runner = createScriptedRunner();
+    const { promise: refused, resolve: refuse } = Promise.withResolvers<Start>();
+    let starts = 0;
+    let isStarting = true;
+    const slow: typeof runner = {
+      ...runner,
+      start: (order) => {
+        if (order.idempotencyKey !== "plan-1:a:1") return runner.start(order);
+        starts += 1;
+        return refused;
+      },
+      observe: (attempt) => (isStarting ? Promise.resolve({ kind: "unknown" }) : runner.observe(attempt)),
+    };
+    const run = await submitTo(createWorld({}, slow), plan([step("a", createRetries(1))]));
+    await run.advance(50_000);
+    isStarting = false;
+    refuse({ kind: "refused", message: "not ready" });
+    await run.advance(10_000);
+    expect(starts).toBe(1);
+    expect(run.events("step.failed")[0]?.payload.error).toEqual({
+      code: "spawn_refused",
+      message: "not ready",
+    });
+    expect((await run.view()).status).toBe("success");
     await run.close();
   });
 

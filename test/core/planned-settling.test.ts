@@ -216,7 +216,7 @@ describe("the end of a plan", () => {
   it("says how it ended and what became of telling the owner", () => {
     const steps = { total: 1, completed: 1, failed: 0, timedOut: 0, cancelled: 0, skipped: 0 };
     expect(endAfter(finish(DELIVERY))).toEqual({ status: "success", steps, delivery: "delivered" });
-    expect(endAfter(failStep(DELIVERY, 1, "child_failed"))).toMatchObject({ delivery: "not_delivered" });
+    expect(endAfter(failStep(DELIVERY, 1, "child_cancelled"))).toMatchObject({ delivery: "not_delivered" });
     expect(endAfter(startStep(DELIVERY), failStep(DELIVERY, 1, "child_lost"))).toMatchObject({
       delivery: "unknown",
     });

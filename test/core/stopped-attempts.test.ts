@@ -215,3 +215,86 @@ describe("what the steps of a plan inside used that are stopped with the attempt
     await run.close();
   });
 });
+
+describe("an agent that completed while nobody could hear of it", () => {
+  /** The follower hears nothing, as while the ledger is away; the host has its record all the same. */
+  const createDeaf = (script: Parameters<typeof scriptOf>[0]) => {
+    const runner = createScriptedRunner(scriptOf(script));
+    const ignoreEnd: typeof runner.follow = (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve({ kind: "unknown" }));
+      });
+    return { ...runner, follow: ignoreEnd };
+  };
+
+  it("has done its work, also where that is found out only at its deadline", async () => {
+    const deaf = createDeaf({ a: ["work"] });
+    const run = await submitTo(createWorld({}, deaf), plan([createSpendingStep({ timeoutMs: 20_000 })]));
+    deaf.end("a", endDone({ n: 1 }));
+    await run.advance(HOUR_MS);
+    expect(run.events("step.timed_out")).toEqual([]);
+    expect(run.ordersOf("a")).toHaveLength(1);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+
+  it("is told to stop nothing, which it may have left at work, and need not be within reach", async () => {
+    const deaf = createDeaf({ a: ["work"] });
+    const stopped: string[] = [];
+    const cancel: typeof deaf.cancel = ({ idempotencyKey }) => {
+      stopped.push(idempotencyKey);
+      return Promise.resolve("unreachable");
+    };
+    const world = createWorld({}, { ...deaf, cancel });
+    const run = await submitTo(world, plan([createSpendingStep({ timeoutMs: 20_000 })]));
+    deaf.end("a", endDone({ n: 1 }));
+    await run.advance(HOUR_MS);
+    expect(stopped).toEqual([]);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+
+  it("has done it also where the host says so only once it is told to stop it", async () => {
+    const deaf = createDeaf({ a: ["work"] });
+    let isTold = false;
+    const observe: typeof deaf.observe = (attempt) =>
+      isTold ? deaf.observe(attempt) : new Promise(() => undefined);
+    const cancel: typeof deaf.cancel = (attempt) => {
+      isTold = true;
+      return deaf.cancel(attempt);
+    };
+    const world = createWorld({}, { ...deaf, observe, cancel });
+    const run = await submitTo(world, plan([createSpendingStep({ timeoutMs: 20_000 })]));
+    deaf.end("a", endDone({ n: 1 }));
+    await run.advance(HOUR_MS);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+
+  it("has done it also where nobody had heard that it began", async () => {
+    const deaf = createDeaf({ a: ["silent"] });
+    let isHeard = false;
+    const observe: typeof deaf.observe = (attempt) =>
+      isHeard ? deaf.observe(attempt) : Promise.resolve({ kind: "unknown" });
+    const mute = { ...deaf, observe };
+    const run = await submitTo(createWorld({}, mute), plan([createSpendingStep({ timeoutMs: 20_000 })]));
+    deaf.end("a", endDone({ n: 1 }));
+    await run.advance(19_999);
+    expect(await run.fates()).toEqual({ a: "dispatched" });
+    isHeard = true;
+    await run.advance(HOUR_MS);
+    expect(run.ordersOf("a")).toHaveLength(1);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+
+  it("has run out of time where it failed", async () => {
+    const deaf = createDeaf({ a: ["work", endDone()] });
+    const run = await submitTo(createWorld({}, deaf), plan([createSpendingStep({ timeoutMs: 20_000 })]));
+    deaf.end("a", endFailing());
+    await run.advance(HOUR_MS);
+    expect(run.events("step.timed_out")).toHaveLength(1);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+});

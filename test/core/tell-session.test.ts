@@ -85,8 +85,17 @@ describe("the parent of a result that was kept back", () => {
     await telling.coordinator.stop();
   });
 
-  it("whose turn failed may have seen it: it is not told again", async () => {
+  it("whose turns failed before it read what it is told is not told, and that is recorded", async () => {
     const telling = await runRuledPlan(() => ({ outcome: "failed", message: "oh" }));
+    await telling.world.clock.advance(600_000);
+    expect(deliveriesOf(telling)).toEqual(["not_delivered"]);
+    // The runner begins another run where one failed.
+    expect(telling.orders()).toMatchObject([{ isRepeated: true }]);
+    await telling.coordinator.stop();
+  });
+
+  it("whose turn was stopped may have seen it: it is not told again", async () => {
+    const telling = await runRuledPlan(() => ({ outcome: "cancelled", message: "oh" }));
     await telling.world.clock.advance(600_000);
     expect(deliveriesOf(telling)).toEqual(["unknown"]);
     expect(telling.orders()).toHaveLength(1);

@@ -197,6 +197,31 @@ it("no turn with the answer begins any more at the deadline of its attempt", asy
   await run.close();
 });
 
+it("a step whose agent surely has no turn with the answer, and may get one later, is stopped when it is cancelled", async () => {
+  const { run, queue } = await runAnswering({}, "throw");
+  queue.isEarlier = true;
+  await run.coordinator.cancel(CANCEL_A);
+  await run.advance(5_000);
+  const error = { code: "child_cancelled", message: "cancelled before it was done" };
+  expect(run.events("step.failed").map(({ payload }) => payload.error)).toEqual([error]);
+  expect(run.events("session.told")).toMatchObject([{ payload: { delivery: "not_delivered" } }]);
+  expect(run.events("coordination.terminal")).toHaveLength(1);
+  await run.close();
+});
+
+it("no turn with the answer begins any more once its step is being stopped", async () => {
+  const scene = await runAnswering({}, "throw");
+  const { run, queue, reach } = scene;
+  queue.isEarlier = true;
+  await run.advance(5_000);
+  reach.isSilent = (key) => key === `${PLAN_ID}:a:1`;
+  const starts = run.ordersOf(TURN).length;
+  await run.coordinator.cancel(CANCEL_A);
+  await run.advance(5_000);
+  expect(run.ordersOf(TURN)).toHaveLength(starts);
+  await run.close();
+});
+
 it("the turn with the answer does not begin later where it still waits when its step is cancelled", async () => {
   const { run, scripted } = await runAnswering({}, "work", true);
   await run.coordinator.cancel(CANCEL_A);
@@ -235,7 +260,7 @@ it("an attempt fails where the turn with the answer failed before its agent read
   await run.advance(5_000);
   const error = { code: "child_failed", message: "interrupted by a restart" };
   expect(run.events("step.failed")).toMatchObject([{ payload: { error } }]);
-  expect(run.events("session.told")).toMatchObject([{ payload: { delivery: "unknown" } }]);
+  expect(run.events("session.told")).toMatchObject([{ payload: { delivery: "not_delivered" } }]);
   await run.close();
 });
 

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { waitFor } from "../../src/agents/coordination/std/wait-for.ts";
 import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import { AGENT, createRetries, plan, PLAN_ID, step, submitTo, type Fields } from "./planned-world.ts";
 import { createToldWorld, listOutputsOfA } from "./told-turns.ts";
@@ -215,6 +216,31 @@ describe("the turn in which an agent is told, after a crash of the host", () => 
     await run.advance(60_000);
     expect(scripted.cancelled).toContain(TOLD_KEY);
     expect(await run.fates()).toMatchObject({ a: "timed_out" });
+    await run.close();
+  });
+});
+
+describe("the turn in which an agent was told, at the deadline of its attempt", () => {
+  it("is stopped though the host is slow to say how it goes, and takes its time to stop it", async () => {
+    const { run, world, queue, scripted, reach } = await runTold({ timeoutMs: 60_000 });
+    queue.isEarlier = true;
+    await run.restart();
+    const { deadlineAtMs } = run.ordersOf("a")[0]!;
+    let isSlow = true;
+    reach.isMute = (key) => {
+      if (key !== TOLD_KEY || world.clock.now() < deadlineAtMs || !isSlow) return false;
+      isSlow = false;
+      return true;
+    };
+    const cancel = scripted.cancel.bind(scripted);
+    scripted.cancel = async (attempt) => {
+      await waitFor(world.clock, 4_000, new AbortController().signal);
+      return cancel(attempt);
+    };
+    await run.advance(deadlineAtMs - world.clock.now() + 7_000);
+    expect(isSlow).toBe(false);
+    expect(run.appends.find((types) => types.includes("step.timed_out"))).toContain("step.child_stopped");
+    expect(scripted.cancelled).toContain(TOLD_KEY);
     await run.close();
   });
 });

@@ -101,7 +101,9 @@ function isFailure(
           payload.stepId === stepId && payload.attempt === attempt && payload.verdict === "fail",
       );
     case "withheld":
-      return didEnd("completed") && isWithheld(listBefore(facts, fact), stepId);
+      return (
+        didEnd("completed") && (isWithheld(listBefore(facts, fact), stepId) || isUnasked(evidence, fact))
+      );
     case "input_unavailable":
       return runs.length === 0;
     case "worktree_failed":
@@ -172,6 +174,19 @@ function isWithheld(facts: readonly FactEvent[], stepId: string): boolean {
     ({ payload }) =>
       (payload.resolution === "denied" || payload.resolution === "expired") &&
       escalations.some((question) => question.payload.escalationId === payload.escalationId),
+  );
+}
+
+/** True for a held result that people would have to rule on, where the deadline of the plan has passed and no question is open. */
+function isUnasked({ facts, created }: Evidence, fact: FactOf<"step.failed">): boolean {
+  const { stepId, attempt } = fact.payload;
+  const earlier = listBefore(facts, fact);
+  const hold = filterByType(earlier, "result.held").findLast(({ payload }) => payload.stepId === stepId);
+  if (hold?.payload.attempt !== attempt || timeOf(fact) < (created.plan?.deadlineAtMs ?? Infinity))
+    return false;
+  const closed = filterByType(earlier, "escalation.closed").map(({ payload }) => payload.escalationId);
+  return filterByType(earlier, "coordination.escalated").every(
+    ({ payload }) => payload.stepId !== stepId || closed.includes(payload.escalationId),
   );
 }
 

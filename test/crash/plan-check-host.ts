@@ -155,7 +155,10 @@ function isOfOwner(key: string): boolean {
  * that is gone, and no other one can ask it.
  */
 function checkUnknown(facts: Evidence["facts"], runs: readonly HostRun[]): string[] {
-  const last = runs.findLast(({ isDelivery }) => isDelivery);
+  const dispatches = filterByType(facts, "step.dispatched").filter(({ nodeId }) => nodeId === "@delivery");
+  // A turn of an earlier attempt, which failed, says nothing of the last one.
+  const lastKey = `:@delivery:${dispatches.at(-1)?.payload.attempt ?? 0}`;
+  const last = runs.findLast(({ key }) => key.endsWith(lastKey));
   const isOfOtherGateway = filterByType(facts, "step.failed").some(
     ({ nodeId, payload: { via, error } }) =>
       nodeId === "@delivery" && via === "deadline" && error.code === "child_lost",

@@ -105,9 +105,18 @@ export const SMALL: readonly Schedule[] = [
 
 type Trap = Schedule & { readonly ends: Partial<FactPayloads["coordination.terminal"]> };
 
+/** Its only result waits for a check that never answers, past the deadline of the plan. */
+export const UNASKED = scheduleFor(
+  "a result about which people can be asked no more is withheld",
+  planOf([stepOf("a", [], { verify: { checks: { lint: LINT } } })], { deadlineMs: 10_000 }),
+  {},
+  { ruler: () => new Promise(() => undefined) },
+);
+
 const OTHER = { observe: "other session", evasions: 99 } as const;
 
 export const TRAPS: readonly Trap[] = [
+  { ...UNASKED, ends: { status: "failed" } },
   {
     ...scheduleFor("what an agent reports while its end is waited for counts", planOf([stepOf("a")]), {
       "a:1": { report: { afterMs: 100, says: "completed" } },

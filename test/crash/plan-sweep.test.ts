@@ -3,14 +3,17 @@
  * seed. A failure names its schedule with as few crashes as still break it.
  */
 import { describe, expect, it } from "vitest";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { problemsOf } from "./plan-check.ts";
 import { playPlan } from "./plan-play.ts";
 import { describeSchedule, scheduleOf, type Schedule } from "./plan-schedule.ts";
-import { listCrashesAt, SMALL, TRAPS } from "./plan-small.ts";
+import { listCrashesAt, SMALL, TRAPS, UNASKED } from "./plan-small.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 
 const SCHEDULES = chooseCampaignSize("SWEEP_SCHEDULES", { short: 500, long: 2_000 });
 const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
+
+const BEGIN = "2026-01-02T03:04:06.000Z";
 
 async function findProblems(schedule: Schedule): Promise<string[]> {
   try {
@@ -34,6 +37,18 @@ async function explainSchedule(schedule: Schedule): Promise<string> {
   const least = await shrinkSchedule(schedule);
   return `${least.name}: ${(await findProblems(least)).join("; ")}\n${describeSchedule(least)}`;
 }
+
+describe("the checker of plans", () => {
+  it.each<[title: string, change: (events: readonly RunEvent[]) => readonly RunEvent[]]>([
+    ["before the deadline of the plan", (events) => events.map((event) => ({ ...event, timestamp: BEGIN }))],
+    ["without having been held", (events) => events.filter(({ type }) => type !== "result.held")],
+  ])("finds a result that is withheld unasked %s", async (_title, change) => {
+    const played = await playPlan(UNASKED);
+    expect(problemsOf(played)).toEqual([]);
+    const problems = problemsOf({ ...played, events: change(played.events) });
+    expect(problems.join()).toMatch(/"code":"withheld".*: the agent did not fail so/);
+  });
+});
 
 describe("a plan", () => {
   it.each(SMALL)("keeps every promise whichever port call is its last: $name", async (schedule) => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { Json } from "../support/gateway.ts";
-import { textOf, type RecordedRequest } from "../support/scripted-model.ts";
+import { renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, stepNamed, type Known } from "./stage.ts";
 import {
@@ -62,7 +62,7 @@ beforeAll(async () => {
     { gates: GATES },
     {
       extraPluginPaths: [createHookPlugin(), join(import.meta.dirname, "fixtures", "writing-tools")],
-      configPatch: { agents: AGENTS },
+      configPatch: { agents: AGENTS, tools: { swarm: { defaultAgentId: "checked" } } },
     },
   );
 });
@@ -169,6 +169,33 @@ describe("a program that wants another turn", () => {
   });
 });
 
+describe("a collector", () => {
+  const findRequest = (say: string): RecordedRequest =>
+    stage.model.requests.findLast(({ turn }) => turn.say === say) ?? expect.fail(`nobody said ${say}`);
+
+  it("of an agent with checks is not spawned where it is to give the host a value of a certain form", async () => {
+    const label = "formed";
+    const spawn = { label, agentId: "checked", collect: true, outputSchema: { type: "object" }, task: "t" };
+    const message = renderScript({ spawn: [spawn] }, { say: "read why" });
+    await stage.gateway.agent({ sessionKey: ownerOf(label), message });
+    const answers = findRequest("read why").body.messages.filter(({ role }) => role === "tool");
+    expect(answers.map(textOf).at(-1)).toContain("spawn it without outputSchema");
+    expect(await stage.of(ownerOf(label))).toEqual([]);
+  });
+
+  it("whose spawn names no agent is checked as the agent that the host runs", async () => {
+    const label = "defaulted";
+    await spawnFrom(stage, label, [{ say: "It is forty-two." }], { collect: true });
+    const state = await endedOf(label);
+    expect(stepNamed(state, label)).toMatchObject({
+      spec: { agentId: "checked" },
+      phase: { status: "completed", released: "verified" },
+    });
+    expect(findChildOfStep(state, label)).toMatch(/^agent:checked:/u);
+    await expectSound(stage, state);
+  });
+});
+
 describe("a check that fails", () => {
   it("ends the step, and the parent is told once that there is no result; tools were called as ever", async () => {
     const label = "unfinished";
@@ -247,7 +274,7 @@ describe("the example plugin beside ours", () => {
 
   it("hears of every event that is on the disk, once and by its type", async () => {
     const knownCounts: Json = {};
-    for (const label of ["spawned", "planned", "unfinished", "reviewing", "vendored"])
+    for (const label of ["spawned", "planned", "defaulted", "unfinished", "reviewing", "vendored"])
       for (const state of await stage.of(ownerOf(label)))
         for (const { type } of await stage.events(state))
           knownCounts[type] = Number(knownCounts[type] ?? 0) + 1;

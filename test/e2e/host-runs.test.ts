@@ -267,20 +267,16 @@ describe("cancelling a step", () => {
     expect(await stage.cancel(order)).toBe("already_ended");
   });
 
-  it("stops one that still waits for the control lane, which runs one at a time", async () => {
+  it("stops one of two that run beside each other on the control lane", async () => {
     const busy = orderOf(renderScript({ delayMs: 120_000, say: "control-busy" }), { lane: "control" });
-    const waiting = orderOf(renderScript({ say: "control-waits" }), { lane: "control" });
+    const beside = orderOf(renderScript({ say: "control-beside" }), { lane: "control" });
     await stage.start(busy);
     await stage.untilAsked("control-busy");
-    await stage.start(waiting);
-    expect(await stage.observe(waiting)).toMatchObject({ kind: "running" });
-    expect(await stage.cancel(waiting)).toBe("stopped");
+    await stage.start(beside);
+    expect(await stage.follow(beside)).toMatchObject({ outcome: "completed", reply: "control-beside" });
+    expect(await stage.observe(busy)).toMatchObject({ kind: "running" });
     expect(await stage.cancel(busy)).toBe("stopped");
-    expect(await stage.observe(waiting)).toMatchObject({ kind: "ended", outcome: "cancelled" });
-    const next = orderOf(renderScript({ say: "control-next" }), { lane: "control" });
-    await stage.start(next);
-    expect(await stage.follow(next)).toMatchObject({ reply: "control-next" });
-    expect(stage.requestsThatSay("control-waits")).toEqual([]);
+    expect(await stage.observe(busy)).toMatchObject({ kind: "ended", outcome: "cancelled" });
   });
 
   it("stops what an agent left at work when it ended", async () => {

@@ -13,7 +13,8 @@ import { waitFor } from "../support/wait-for.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 export const TOKEN = "the-token-of-the-end-to-end-tests";
-const ENVIRONMENT = { PATH: process.env["PATH"], LANG: "C.UTF-8" };
+const { PATH, NODE_COMPILE_CACHE } = process.env;
+const ENVIRONMENT = { PATH, NODE_COMPILE_CACHE, LANG: "C.UTF-8" };
 
 /** So often a served host is killed in each campaign. */
 export const SERVE_KILLS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });

@@ -112,7 +112,7 @@ describe("a child of which the ledger does not answer", () => {
     await coordinator.stop();
   });
 
-  it("is let go where the ledger then knows no such child", async () => {
+  it("is let go where the ledger then knows no such child, as one whose spawn was not to be coordinated", async () => {
     const coordinator = createGatedWorld().start();
     demandGates(checksOf("coder"));
     const host = createSilentHost();

@@ -6,7 +6,9 @@ import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runt
 import { findRuntime, replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { takeMetricsRequest } from "../../src/plugins/openclaw/runtime-access/metrics-request.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { spawnRequest } from "../support/ledger-fixtures.ts";
+import { openRun, spawnRequest } from "../support/ledger-fixtures.ts";
+import { openTestPostgres } from "../support/postgres-ledger.ts";
+import { createTestSchema } from "../support/postgres-server.ts";
 import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
@@ -78,6 +80,26 @@ describe("the route of the metrics", () => {
     });
     expect(counted['coordination_ledger_append_seconds_count{outcome="written"}']).toBeGreaterThan(0);
     expect(await ask(api, "HEAD")).toMatchObject({ status: 200, body: "" });
+  });
+
+  it("counts what is appended between the opening of the ledger and the first look of the metrics", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const url = new URL(schema.url);
+    const { password } = url;
+    url.password = "";
+    const phase1 = { metrics: { enabled: true }, ledger: { url: url.href, password } };
+    const { api } = createFakeHost({ stateDir: folder.path, phase1 });
+    const store = await openTestPostgres(schema.url);
+    await store.append(openRun("before").request);
+    const runtime = makeRuntime(api);
+    await replaceRuntime(runtime);
+    await runtime.coordinator();
+    await store.append(openRun("between").request);
+    const counted = readCounted(parsePrometheusText((await ask(api)).body));
+    expect(counted['coordination_opened_total{origin="observed"}']).toBe(1);
+    await runtime.close();
+    await store.close();
   });
 
   it("only reads", async () => {

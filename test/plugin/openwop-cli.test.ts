@@ -75,6 +75,23 @@ describe("doctor", () => {
     expect(tokens).toMatchObject({ status: "ok", message: "1 token of 1 tenant" });
   });
 
+  it("warns of a peer whose token cannot be used here, by name, and is content with the others", async () => {
+    using state = createTempFolder();
+    const peerTokens = { "https://peer.example": "${OPENWOP_TEST_VARIABLE}", "https://other.example": "a" };
+    const findPeerCheck = async () =>
+      (await checksOf({ ...ON, peerTokens }, state.path)).find(({ name }) => name === "openwop-peer-tokens");
+    expect(await findPeerCheck()).toMatchObject({
+      status: "warn",
+      message: expect.stringMatching(
+        /^The token for https:\/\/peer\.example names a variable that is not set[^.]*\.[^.]*\.$/u,
+      ) as unknown,
+    });
+    vi.stubEnv("OPENWOP_TEST_VARIABLE", "short");
+    const check = await findPeerCheck();
+    vi.unstubAllEnvs();
+    expect(check).toMatchObject({ status: "ok", message: "2 tokens" });
+  });
+
   it("names the folder that cannot be read and the file that is no workflow", async () => {
     using state = createTempFolder();
     const openwop = { ...ON, workflows: ["flows"] };

@@ -73,6 +73,37 @@ describe("the configuration of OpenWOP", () => {
   });
 });
 
+describe("the addresses that OpenWOP calls", () => {
+  it.each(["ftp://tools.example", "file:///etc/passwd", "mailto:a@b.example"])(
+    "are addresses of HTTP, which %s is not",
+    (url) => {
+      expect(() => parseOpenwop({ mcpServers: { tools: url } })).toThrow(/openwop\.mcpServers\.tools/);
+      const webhooks = { ops: { url, secret: TOKEN } };
+      for (const escalations of [{ webhooks }, { answerBaseUrl: url }])
+        expect(() => parsePluginConfig({ coordination: { phase1: { escalations } } })).toThrow(/escalations/);
+    },
+  );
+
+  it.each(["https://user:pa55@tools.example/mcp", "https://user@tools.example/mcp"])(
+    "hold no user or password, because %s is never called",
+    (url) => {
+      expect(() => parseOpenwop({ mcpServers: { tools: url } })).toThrow(
+        /^(?!.*pa55).*openwop\.mcpServers\.tools: expected .*without a user and password.*peerTokens/,
+      );
+    },
+  );
+
+  it("may ask for a token of any length, which stands under an origin that can be called", () => {
+    const peerTokens = { "https://peer.example": "short" };
+    expect(parseOpenwop({ peerTokens }).peerTokens).toEqual(peerTokens);
+    expect(() => parseOpenwop({ peerTokens: { "https://peer.example": "two words" } })).toThrow(/peerTokens/);
+    for (const origin of ["https://peer.example:99999", "https://[peer"]) {
+      expect(() => parseOpenwop({ peerTokens: { [origin]: "a" } })).toThrow(/peerTokens/);
+      expect(() => parseOpenwop({ allowPrivate: [origin] })).toThrow(/allowPrivate/);
+    }
+  });
+});
+
 it("lets nobody in by a variable within other text that is not set", () => {
   const config = parseOpenwop({ tokens: [{ token: "prefix-${NOT_SET_HERE}", tenant: "acme" }] });
   expect(() => bearerTokensOf(config, () => undefined)).toThrow(/tenant acme is not set/);
@@ -92,6 +123,13 @@ describe("the address of OpenWOP", () => {
     expect(findBaseUrl({})).toBe("http://127.0.0.1:18789/coordination/openwop");
     expect(findBaseUrl({ port: 4_100 }, { OPENCLAW_GATEWAY_PORT: "4200" })).toContain(":4200/");
     expect(findBaseUrl({}, {}, "https://wop.example/x/")).toBe("https://wop.example/x");
+  });
+
+  it("is https:// where the gateway speaks TLS", () => {
+    const origin = "127.0.0.1:18789/coordination/openwop";
+    expect(findBaseUrl({ tls: { enabled: true } })).toBe(`https://${origin}`);
+    expect(findBaseUrl({ tls: { enabled: false } })).toBe(`http://${origin}`);
+    expect(findBaseUrl({ tls: {} })).toBe(`http://${origin}`);
   });
 
   it.each([

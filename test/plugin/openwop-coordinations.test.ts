@@ -218,8 +218,17 @@ describe("a coordination that waits for people", () => {
   it("is cancelled, and cannot be paused", async () => {
     await using at = await createScene("approval");
     expect(await at.host.snapshot(OURS, RUN)).toMatchObject({ value: { status: "waiting-approval" } });
-    expect(await at.host.pause(OURS, RUN, {})).toMatchObject({ code: "run_not_pausable" });
-    expect(await at.host.resume(OURS, RUN)).toMatchObject({ code: "run_not_paused" });
+    const details = { runStatus: "waiting-approval" };
+    expect(await at.host.pause(OURS, RUN, {})).toMatchObject({
+      code: "run_not_pausable",
+      message: "a coordination of agents cannot be paused",
+      details,
+    });
+    expect(await at.host.resume(OURS, RUN)).toMatchObject({
+      code: "run_not_paused",
+      message: "a coordination of agents is never paused, so that it cannot be resumed",
+      details,
+    });
     expect(await at.host.cancel(OURS, RUN, {})).toMatchObject({ value: { status: "cancelling" } });
     await at.pass();
     expect(await at.host.cancel(OURS, RUN, {})).toMatchObject({ value: { status: "cancelled" } });

@@ -18,10 +18,10 @@ const KEYED = { role: "user", content: "told", idempotencyKey: `${KEY}:user` };
 const NEVER = new Promise<never>(() => undefined);
 
 function createFakeHost(answers: {
-  readonly row?: Row | ((runId: string) => Row);
+  readonly row?: Row | ((runId: string) => Row | undefined);
   readonly messages?: () => Promise<readonly unknown[]>;
   readonly delivery?: { readonly kind: string };
-  readonly run?: (deliver: boolean) => Promise<unknown>;
+  readonly run?: (deliver: boolean, key: string) => Promise<unknown>;
 }) {
   const delivers: boolean[] = [];
   const keys: string[] = [];
@@ -44,7 +44,7 @@ function createFakeHost(answers: {
       run: ({ deliver, idempotencyKey }: { deliver: boolean; idempotencyKey: string }) => {
         delivers.push(deliver);
         keys.push(idempotencyKey);
-        return run(deliver);
+        return run(deliver, idempotencyKey);
       },
       waitForRun: () => Promise.resolve({ status: "timeout" }),
       getSessionMessages: async () => ({ messages: (await answers.messages?.()) ?? [] }),
@@ -156,6 +156,68 @@ describe("asking whether an owner was told", () => {
     expect(await runner.start(order)).toMatchObject({ kind: "started", ending: { outcome: "failed" } });
     expect(keys).toEqual([]);
   });
+
+  it("tells what is told again by another run a minute after one failed without its message, three in all", async () => {
+    const ends = new Map<string, number>();
+    const { runner, order, keys, clock } = createFakeHost({
+      row: (runId) => {
+        const endedAt = ends.get(runId);
+        return endedAt === undefined
+          ? undefined
+          : { runId, status: "failed", error: "no model", createdAt: endedAt, endedAt };
+      },
+      run: (_, key) => {
+        ends.set(key, clock.now());
+        return Promise.resolve({ runId: key });
+      },
+    });
+    const repeated = { ...order, isRepeated: true } as const;
+    await runner.start(repeated);
+    for (const next of [`run-2:${KEY}`, `run-3:${KEY}`]) {
+      clock.jump(clock.now() + 59_999);
+      expect(await runner.observe(repeated)).toEqual({ kind: "absent" });
+      expect(await runner.start(repeated)).toMatchObject({ kind: "unknown" });
+      expect(keys).not.toContain(next);
+      clock.jump(clock.now() + 1);
+      expect(await runner.observe(repeated)).toEqual({ kind: "absent" });
+      await runner.start(repeated);
+      expect(keys.at(-1)).toBe(next);
+    }
+    expect(await runner.observe(repeated)).toMatchObject({ childRunId: `run-3:${KEY}`, outcome: "failed" });
+    expect(await runner.start(repeated)).toMatchObject({
+      ending: { outcome: "failed", message: "no model" },
+    });
+    expect(keys).toHaveLength(3);
+  });
+
+  it.each(["does not say whether it took it", "writes its record late", "refuses it", "has not answered"])(
+    "may have begun another run only for a minute after the host was asked for it, which %s",
+    async (answer) => {
+      const endedAt = Math.ceil(performance.timeOrigin) + 1_000;
+      const failed = { runId: KEY, status: "failed", error: "no model", createdAt: endedAt, endedAt };
+      const { runner, order, clock } = createFakeHost({
+        row: (runId) => (runId === KEY ? failed : undefined),
+        run: (_, key) => {
+          if (answer === "has not answered") return NEVER;
+          if (answer === "writes its record late") return Promise.resolve({ runId: key });
+          const isRefused = answer === "refuses it";
+          return Promise.reject(isRefused ? new Refusal("no such agent") : new Error("the host is broken"));
+        },
+      });
+      const repeated = { ...order, isRepeated: true } as const;
+      clock.jump(endedAt + 60_000);
+      expect(await runner.observe(repeated)).toEqual({ kind: "absent" });
+      void runner.start(repeated);
+      await waitUntilSettled();
+      const mayHaveBegun = { kind: answer === "refuses it" ? "absent" : "unknown" };
+      expect(await runner.observe(repeated)).toEqual(mayHaveBegun);
+      await clock.advance(59_999);
+      expect(await runner.observe(repeated)).toEqual(mayHaveBegun);
+      await clock.advance(1);
+      const isAsking = answer === "has not answered";
+      expect(await runner.observe(repeated)).toEqual({ kind: isAsking ? "unknown" : "absent" });
+    },
+  );
 
   it("was told by a run that writes its message and ends while it is looked for", async () => {
     const messages: unknown[] = [];

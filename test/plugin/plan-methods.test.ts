@@ -368,14 +368,16 @@ describe("calling the gateway", () => {
     },
   );
 
-  it("without the host's package names the command that has it", async () => {
+  it("without the host's package names the command that has it, and how both are installed from their archives", async () => {
     const call = createGatewayCaller(() =>
       Promise.reject(createNamedError("not found", { code: "ERR_MODULE_NOT_FOUND" })),
     );
     const error = await call("coordination.cancel", {}).catch((reason: unknown) => reason);
     expect(isCoordinationError(error) && [error.code, error.message]).toEqual([
       "GATEWAY_UNREACHABLE",
-      expect.stringContaining("use `openclaw coordination`"),
+      expect.stringMatching(
+        /use `openclaw coordination`, or .*`npm install -g openclaw \.\/openclaw-coordination-\*\.tgz`/u,
+      ),
     ]);
   });
 });

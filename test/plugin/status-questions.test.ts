@@ -8,7 +8,7 @@ import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts"
 import type { ToolAnswer } from "../../src/plugins/openclaw/runtime-access/tool-call.ts";
 import { createWorld, OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
 
-/** Starts a coordination whose only child asks its parent `questions` questions. */
+/** Starts a coordination whose only child asks its parent `questions` questions; those with an even number may be answered longer. */
 async function askParent(
   world: World,
   coordinator: Coordinator,
@@ -30,6 +30,7 @@ async function askParent(
       agentId: "main",
       kind: "clarification",
       question: `Question ${number} of ${name}?`,
+      answerMs: (number % 2 === 0 ? 20 + number : number) * 60_000,
     });
 }
 
@@ -83,11 +84,11 @@ describe("coordination_status without an id", () => {
     await coordinator.stop();
   });
 
-  it("lists ten questions in all, and says how many it leaves out", async () => {
+  it("lists the ten questions that expire first in all, and says how many it leaves out", async () => {
     const { world, coordinator } = await openWithQuestions([4, 4, 4]);
     const status = await readStatus(world, coordinator);
-    expect(listQuestionIds(status)).toHaveLength(10);
-    expect(listQuestionIds(status)[0]).toBe("co-3:escalation-4");
+    const numbers = listQuestionIds(status).map((id) => Number(/\d+$/u.exec(String(id))?.[0]));
+    expect(numbers).toEqual([1, 1, 1, 3, 3, 3, 2, 2, 2, 4]);
     expect(status).toMatchObject({ questionsLeftOut: 2 });
     expect(status).not.toHaveProperty("unreadable");
     await coordinator.stop();
@@ -111,11 +112,11 @@ describe("coordination_status without an id", () => {
 });
 
 describe("coordination_status with an id", () => {
-  it("lists the ten newest questions of that coordination, and says how many it leaves out", async () => {
+  it("lists the ten questions of that coordination that expire first, and says how many it leaves out", async () => {
     const { world, coordinator } = await openWithQuestions([12]);
     const status = await readStatus(world, coordinator, { coordinationId: "co-1" });
-    expect(listQuestionIds(status)).toHaveLength(10);
-    expect(listQuestionIds(status)[0]).toBe("co-1:escalation-12");
+    const expiring = [1, 3, 5, 7, 9, 11, 2, 4, 6, 8].map((number) => `co-1:escalation-${number}`);
+    expect(listQuestionIds(status)).toEqual(expiring);
     expect(status).toMatchObject({ status: "ok", questionsLeftOut: 2 });
     await coordinator.stop();
   });

@@ -1,6 +1,7 @@
 /** Faults that the real host cannot be made to show; test/e2e/host-runs.test.ts has the rest. */
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { IdempotencyKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createSubagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
@@ -108,15 +109,21 @@ describe("starting a subagent", () => {
     });
   });
 
-  it.each([
-    ["control", "coord:control"],
-    ["escalation", "coord:escalation"],
-    ["data", "subagent"],
-  ] as const)("of the lane %s is on the host's lane %s", async (lane, hostLane) => {
+  it("of the data lane is on the host's lane for subagents", async () => {
     const { runner, order, runs } = createFakeHost({});
-    await runner.start({ ...order, lane });
-    expect(runs).toMatchObject([{ lane: hostLane, deliver: false, idempotencyKey: order.idempotencyKey }]);
+    await runner.start({ ...order, lane: "data" });
+    expect(runs).toMatchObject([{ lane: "subagent", deliver: false, idempotencyKey: order.idempotencyKey }]);
   });
+
+  it.each(["control", "escalation"] as const)(
+    "of the lane %s waits for no other one: the host runs one at a time on a lane, and each has its own",
+    async (lane) => {
+      const { runner, order, runs } = createFakeHost({});
+      const keys = ["plan-1:a:1", "plan-1:b:1"] as const;
+      for (const key of keys) await runner.start({ ...order, lane, idempotencyKey: key as IdempotencyKey });
+      expect(runs).toMatchObject(keys.map((key) => ({ lane: `nested:coord:${lane}:${key}` })));
+    },
+  );
 });
 
 describe("asking about a subagent", () => {

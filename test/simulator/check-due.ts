@@ -12,7 +12,7 @@ import type { World } from "./world.ts";
 
 /** Effects that wait for nobody: no agent, no check, no people, no place in a lane, and no quiet owner. */
 const IMMEDIATE: ReadonlySet<Effect["kind"]> = new Set([
-  ...(["stopObserved", "closeReview", "expireQuestion"] as const),
+  ...(["closeReview", "expireQuestion"] as const),
   ...(["admitSteps", "skipSteps", "tripBreaker"] as const),
 ]);
 /** Another gateway may have to take over first, and a host may not know the child for some sweeps. */
@@ -22,6 +22,7 @@ const OVERDUE_MS_MAX = 10 * SETTINGS.sweepMs;
 export function createDueCheck(world: World): () => string[] {
   const { ledger, clock, journal } = world;
   const states = new Map<string, Coordination>();
+  const stopsSinceMs = new Map<string, number>();
   let calmFromMs = Infinity;
   return () => {
     if (world.isCalm) calmFromMs = Math.min(calmFromMs, clock.now());
@@ -36,7 +37,7 @@ export function createDueCheck(world: World): () => string[] {
       const state = journal.eventsOf(runId).slice(before.nextSequence).reduce(evolve, before);
       states.set(runId, state);
       // Which of several gateways may act takes leases to find out.
-      if (world.gateways.length === 1) problems.push(...listUndone(state, clock.now()));
+      if (world.gateways.length === 1) problems.push(...listUndone(state, clock.now(), stopsSinceMs));
       if (clock.now() >= calmFromMs + OVERDUE_MS_MAX)
         problems.push(...listOverdue(state, clock.now() - OVERDUE_MS_MAX));
     }
@@ -49,9 +50,16 @@ function isUndisturbed({ gateways, jumpsAtMs, clock }: World): boolean {
   return jumpsAtMs.at(-1) !== clock.now() && gateways.every(({ life }) => !life.isDisturbed);
 }
 
-function listUndone(state: Coordination, nowMs: EpochMs): string[] {
+/** A host that does not know how a child ended, which it is told to stop, is asked again at the next sweep. */
+function listUndone(state: Coordination, nowMs: EpochMs, stopsSinceMs: Map<string, number>): string[] {
+  const isLate = ({ kind, effectId }: Effect): boolean => {
+    if (kind !== "stopObserved") return IMMEDIATE.has(kind);
+    const sinceMs = stopsSinceMs.get(effectId) ?? nowMs;
+    stopsSinceMs.set(effectId, sinceMs);
+    return nowMs >= sinceMs + OVERDUE_MS_MAX;
+  };
   return planDispatch(state, nowMs)
-    .filter(({ kind }) => IMMEDIATE.has(kind))
+    .filter(isLate)
     .map(({ effectId }) => `D1: ${effectId} is due and was not done`);
 }
 

@@ -1,4 +1,5 @@
 /** Owns: what must be true when a schedule is over: every run has its end, every promise is kept, and the host agrees. */
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { problemsOf } from "../crash/plan-check.ts";
 import type { PlayedPlan } from "../crash/plan-play.ts";
 import { checkForks } from "./check-forks.ts";
@@ -29,7 +30,8 @@ export async function checkEnd(world: World): Promise<void> {
 /** The checks of the sweep of plans, for one plan of several. */
 function checkPlan(world: World, runId: string): string[] {
   const { journal, ledger, deaths, hasGoneBack } = world;
-  const events = journal.eventsOf(runId);
+  const all = journal.eventsOf(runId);
+  const events = all.filter((event) => !isOfSpawn(event));
   const [created] = events;
   if (created?.type !== "coordination.created" || !created.payload.plan) return [];
   const played = {
@@ -45,7 +47,17 @@ function checkPlan(world: World, runId: string): string[] {
     calls: undefined as never,
   } satisfies PlayedPlan;
   const found = problemsOf(played);
-  return found.filter((problem) => isFair(world, problem)).map((each) => `${runId}: ${each}`);
+  // Spawns of the agents of the plan count for its budget, and are not among these events.
+  const isCounted = (problem: string): boolean =>
+    events.length === all.length || !problem.startsWith("people were asked after");
+  return found
+    .filter((problem) => isFair(world, problem) && isCounted(problem))
+    .map((each) => `${runId}: ${each}`);
+}
+
+/** True for what is recorded of a spawn of an agent, which `checkSpawns` looks at. */
+function isOfSpawn({ payload }: RunEvent): boolean {
+  return "stepId" in payload && payload.stepId?.startsWith("@step-") === true;
 }
 
 /** A gateway that took a plan over cannot stop the agents of another one, nor ask its host. */
@@ -54,9 +66,12 @@ function isFair({ schedule }: World, problem: string): boolean {
   return schedule.setup.gateways === 1 || !isOfAnotherHost.test(problem);
 }
 
-/** The host of a plan is the host of every gateway that drove it. */
-function hostOf({ gateways }: World, runId: string): PlayedPlan["host"] {
-  const isOfRun = (key: string): boolean => key.startsWith(`${runId}:`);
+/** The host of a plan is the host of every gateway that drove it, without the turns that tell of what its agents spawned. */
+function hostOf({ gateways, journal }: World, runId: string): PlayedPlan["host"] {
+  const turnsOfSpawns = new Set(
+    journal.eventsOf(runId).flatMap((event) => (isOfSpawn(event) ? listToldTurns(event) : [])),
+  );
+  const isOfRun = (key: string): boolean => key.startsWith(`${runId}:`) && !turnsOfSpawns.has(key);
   const hosts = gateways.map(({ agents }) => agents);
   return {
     runner: undefined as never,
@@ -66,6 +81,13 @@ function hostOf({ gateways }: World, runId: string): PlayedPlan["host"] {
     refused: new Set(hosts.flatMap(({ refused }) => [...refused].filter(isOfRun))),
     processDied: () => undefined,
   };
+}
+
+/** Names the turns in which a session may be told of an event: of a question, its answer, or what became of a result. */
+function listToldTurns({ type, runId, payload }: RunEvent): string[] {
+  if (type === "coordination.escalated")
+    return ["question", "answer"].map((kind) => `${runId}:${kind}:${payload.escalationId}:told`);
+  return type === "step.dispatched" ? [`${runId}:result:${payload.stepId}:${payload.attempt}:told`] : [];
 }
 
 function sumCounts<K>(counts: readonly ReadonlyMap<K, number>[]): Map<K, number> {

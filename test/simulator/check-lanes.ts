@@ -48,6 +48,8 @@ function seeStep({ steps, atWork, deadlines }: Books, event: RunEvent): void {
       break;
     case "step.admitted":
       if (isCounted(event.payload)) steps.set(nameOf(event), { ...event.payload, runId: event.runId });
+      // A step whose agent has spawned gives its place back.
+      else if (event.payload.parentStepId) steps.delete(`${event.runId}/${event.payload.parentStepId}`);
       break;
     case "step.dispatched":
       if (steps.has(nameOf(event))) atWork.add(nameOf(event));

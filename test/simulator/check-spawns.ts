@@ -55,16 +55,77 @@ function checkAdmission(world: World, promise: SpawnPromise, fates: ReadonlyMap<
   return refusalNoted && !isRefused ? [`${name} was refused and is ${fate.outcome}`] : [];
 }
 
-/** No budget and no limit is near in these schedules, so that only work that was cancelled may spawn nothing more. */
-function checkRefusedSpawn({ journal }: World, { refused, source, answeredBy }: SpawnPromise): string[] {
+/** No bound on spawns is near in these schedules, so that only work that was cancelled or has stopped may spawn nothing more. */
+function checkRefusedSpawn(world: World, promise: SpawnPromise): string[] {
+  const { journal, hasGoneBack } = world;
+  const { refused, source, answeredBy, answeredAtMs = 0 } = promise;
   if (!refused?.isCalm) return [];
-  const cancelled = journal.events
-    .slice(0, answeredBy)
-    .flatMap((event) => (event.type === "coordination.cancel_requested" ? [event.runId] : []));
-  const isCancelled = cancelled.some((runId) => hasSession(journal, runId, source));
-  if (refused.code === "PLAN_STOPPED" && isCancelled) return [];
+  // Nobody can tell which deadlines a clock that was put back had passed before.
+  const nowMs = hasGoneBack ? Infinity : answeredAtMs;
+  const before = journal.events.slice(0, answeredBy);
+  const runIds = new Set(before.map(({ runId }) => runId));
+  const isStopped = [...runIds].some(
+    (runId) =>
+      hasSession(journal, runId, source) &&
+      hasStopped(
+        before.filter((event) => event.runId === runId),
+        nowMs,
+      ),
+  );
+  if (refused.code === "PLAN_STOPPED" && isStopped) return [];
+  if (refused.code === "BUDGET_SPENT" && isOfBudget(before, journal, source)) return [];
   return [`D1: a spawn of ${source} was refused: ${refused.reason}`];
 }
+
+/** True for a session of a run with a budget for spawns: what is left of it is not counted again here. */
+function isOfBudget(before: readonly RunEvent[], journal: World["journal"], session: string): boolean {
+  return before.some((event) => {
+    const isLimited =
+      (event.type === "coordination.created" && event.payload.plan?.budget?.spawns !== undefined) ||
+      (event.type === "step.admitted" && event.payload.planned?.budget?.spawns !== undefined);
+    return isLimited && hasSession(journal, event.runId, session);
+  });
+}
+
+/** True for a run that was cancelled, is at its deadline, has failed fast, or whose question about itself was not approved. */
+function hasStopped(events: readonly RunEvent[], nowMs: number): boolean {
+  const questions = events.flatMap((event) =>
+    event.type === "coordination.escalated" && event.payload.stepId === undefined
+      ? [event.payload.escalationId]
+      : [],
+  );
+  const isFast = events.some(isFailingFast);
+  return events.some(
+    (event) =>
+      event.type === "coordination.cancel_requested" ||
+      isAtDeadline(event, nowMs) ||
+      (isFast && isFailureOfPlan(event)) ||
+      isStoppingAnswer(event, questions),
+  );
+}
+
+function isFailingFast({ type, payload }: RunEvent): boolean {
+  return type === "coordination.created" && payload.failurePolicy.timeoutPolicy === "fail_fast";
+}
+
+function isAtDeadline({ type, payload }: RunEvent, nowMs: number): boolean {
+  return type === "coordination.created" && nowMs >= (payload.plan?.deadlineAtMs ?? Infinity);
+}
+
+function isFailureOfPlan({ type, payload }: RunEvent): boolean {
+  return (type === "step.failed" || type === "step.timed_out") && !payload.stepId.startsWith("@");
+}
+
+function isStoppingAnswer({ type, payload }: RunEvent, questions: readonly string[]): boolean {
+  return (
+    type === "escalation.closed" &&
+    questions.includes(payload.escalationId) &&
+    !GOES_ON.has(payload.resolution)
+  );
+}
+
+/** A plan goes on after a question about itself that was closed so. */
+const GOES_ON: ReadonlySet<string> = new Set(["approved", "continued"]);
 
 function hasSession(journal: World["journal"], runId: string, session: string): boolean {
   return journal
@@ -72,6 +133,7 @@ function hasSession(journal: World["journal"], runId: string, session: string): 
     .some(
       (event) =>
         (event.type === "coordination.created" && event.payload.ownerSession === session) ||
+        (event.type === "step.dispatched" && event.payload.targetSession === session) ||
         (event.type === "step.acknowledged" && event.payload.childSessionKey === session),
     );
 }

@@ -273,7 +273,7 @@ function checkTimeOut({ deadlineAtMs, spec }: StepModel, event: FactOf<"step.tim
 }
 
 /** After these the owner has seen nothing for sure. */
-const UNSENT: ReadonlySet<string> = new Set(["spawn_refused", "spawn_not_confirmed"]);
+const UNSENT: ReadonlySet<string> = new Set(["spawn_refused", "spawn_not_confirmed", "child_failed"]);
 
 /** After these another attempt could only fail again, or people have refused the result. */
 const FINAL: ReadonlySet<string> = new Set(["input_unavailable", "withheld"]);

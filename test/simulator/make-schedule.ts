@@ -3,6 +3,7 @@ import { deriveSeed, diceOf, type Dice } from "../crash/plan-dice.ts";
 import { addCrowds } from "./add-crowds.ts";
 import { addForks } from "./add-forks.ts";
 import { addPlansInside } from "./add-plans-inside.ts";
+import { addSpawnsOfPlans } from "./add-spawns-of-plans.ts";
 import { addLostRaces } from "./add-lost-races.ts";
 import { addWorktrees } from "./add-worktrees.ts";
 import { makeSmallSchedule } from "./make-small-schedule.ts";
@@ -11,7 +12,7 @@ import { GROUPS, type Move, type PortFault, type Schedule, type Setup } from "./
 /** The same seed gives the same schedule for ever. One in three is small, and about one subject. */
 export function makeSchedule(seed: number): Schedule {
   const schedule = seed % 3 === 0 ? makeSmallSchedule(seed) : makeLargeSchedule(seed);
-  return addLostRaces(addPlansInside(addWorktrees(addForks(addCrowds(schedule)))));
+  return addLostRaces(addSpawnsOfPlans(addPlansInside(addWorktrees(addForks(addCrowds(schedule))))));
 }
 
 function makeLargeSchedule(seed: number): Schedule {

@@ -57,6 +57,8 @@ export type Move =
       readonly trace: number;
       /** The child whose model spawns, where there is one; absent: the owner's model. */
       readonly parent?: number;
+      /** The agent at work in a plan that spawns instead, where there is one; else nobody does. */
+      readonly agentOfPlan?: number;
       readonly agent: "main" | "checked" | "careful";
       readonly fate: SpawnFate;
     }

@@ -1,12 +1,13 @@
 /** Owns: submitting plans, forking them, asking to cancel or retry them, and reports of agents that come too late. */
 import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { HostRun } from "../crash/plan-host.ts";
 import { planOf, stepOf } from "../crash/plan-schedule.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
 import { planFor } from "./make-plan.ts";
 import { planIdOf } from "./make-small-plan.ts";
 import type { ForkPromise, PlanPromise, RequestPromise } from "./promises.ts";
-import { callGateway, countEvents, type World } from "./world.ts";
+import { callGateway, countEvents, type Gateway, type World } from "./world.ts";
 
 export function submitPlan(world: World, move: Extract<Move, { kind: "submit" }>): void {
   const { plans } = world.promises;
@@ -78,13 +79,21 @@ export function requestChange(
 }
 
 /** An agent that is at work submits a plan of its own. */
-export function nestPlan(world: World, move: Extract<Move, { kind: "nest" }>): void {
-  const working = world.gateways.flatMap((gateway) =>
+/** Finds an agent of a plan that is at work, with its gateway. */
+export function pickAgentAtWork(
+  { gateways }: World,
+  index: number,
+): (Pick<HostRun, "order"> & { readonly gateway: Gateway }) | undefined {
+  const working = gateways.flatMap((gateway) =>
     gateway.agents.runs
       .filter(({ isDelivery, ending }) => !isDelivery && !ending)
       .map(({ order }) => ({ gateway, order })),
   );
-  const agent = working[move.agent % Math.max(1, working.length)];
+  return working[index % Math.max(1, working.length)];
+}
+
+export function nestPlan(world: World, move: Extract<Move, { kind: "nest" }>): void {
+  const agent = pickAgentAtWork(world, move.agent);
   if (!agent) return;
   const steps = Array.from({ length: move.steps }, (_, index) => stepOf(`n${index + 1}`));
   const { childSessionKey: ownerSession, agentId: ownerAgent } = agent.order;

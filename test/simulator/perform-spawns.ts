@@ -7,6 +7,7 @@ import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/
 import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
+import { pickAgentAtWork } from "./perform-plans.ts";
 import type { SpawnPromise } from "./promises.ts";
 import type { SpawnedChild } from "./spawn-host.ts";
 import { callGateway, countEvents, type Gateway, type World } from "./world.ts";
@@ -18,11 +19,22 @@ export function pickChild({ children }: World, index: number): SpawnedChild | un
 }
 
 export function spawnChild(world: World, move: SpawnMove): void {
+  if (move.agentOfPlan !== undefined) {
+    spawnByAgent(world, move, move.agentOfPlan);
+    return;
+  }
   const parent = move.parent === undefined ? undefined : pickChild(world, move.parent);
   const isAlive = parent && !parent.ending;
   const gateway = isAlive ? pickGateway(world, parent.gateway) : pickGateway(world, move.gateway);
   const source = isAlive ? parent.session : gateway.owner;
   void tellSpawn(world, gateway, { move, request: requestOf(move, gateway, source) });
+}
+
+function spawnByAgent(world: World, move: SpawnMove, index: number): void {
+  const agent = pickAgentAtWork(world, index);
+  if (!agent) return;
+  const request = requestOf(move, agent.gateway, agent.order.childSessionKey);
+  void tellSpawn(world, agent.gateway, { move, request });
 }
 
 function requestOf(move: SpawnMove, { index }: Gateway, source: SessionKey): SpawnRequest {
@@ -55,6 +67,7 @@ async function tellSpawn(
   world.promises.spawns.push(promise);
   const admission = await callGateway(gateway, ({ coordinator }) => coordinator.admitSpawn(request));
   promise.answeredBy = countEvents(world);
+  promise.answeredAtMs = world.clock.now();
   if (admission?.kind === "refused") promise.refused = { ...admission, isCalm: !gateway.life.isDisturbed };
   // A spawn that could not be recorded does not happen, and a dead gateway spawns nothing.
   if (admission?.kind !== "admitted") return;

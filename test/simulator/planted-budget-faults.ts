@@ -28,8 +28,8 @@ export const BUDGET_FAULTS: readonly PlantedFault[] = [
   {
     name: "spent-step-is-revised",
     file: `${DISPATCH}/decide-held.ts`,
-    find: "  if (findSpentLimit(step, undefined, now)) {\n",
-    replace: '  if (findSpentLimit(step, undefined, now) === "") {\n',
+    find: "  if (findSpentLimit(step, undefined, asking.now)) {\n",
+    replace: '  if (findSpentLimit(step, undefined, asking.now) === "") {\n',
     breaks: "a result is revised though the budget of its step is used up",
   },
   {

@@ -72,8 +72,8 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
   {
     name: "delivery-sent-again",
     file: `${DISPATCH}/next-try.ts`,
-    find: 'ended.command.type === "failStep" && UNSENT.has(ended.command.error.code);',
-    replace: 'ended.command.type === "failStep";',
+    find: "return UNSENT.has(code) && !(",
+    replace: "return !(",
     breaks: "an owner who may have been told is told again",
   },
   {

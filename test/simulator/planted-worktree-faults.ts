@@ -8,14 +8,14 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   {
     name: "merge-not-recorded-first",
     file: `${RUNTIME}/worktrees/merge-worktree.ts`,
-    find: "  if (writes.length > 0 && !(await begin(merge, writes))) return;\n",
+    find: "  if (writes.length > 0 && !(await begin(merge, writes))) return undefined;\n",
     replace: "",
     breaks: "W2: files are written before the log says so",
   },
   {
     name: "merge-drops-conflicts",
     file: `${RUNTIME}/worktrees/merge-worktree.ts`,
-    find: "  if (problems.length > 0) return askAbout(merge, { unmerged: problems, changed: [] });\n",
+    find: "  if (problems.length > 0) return { unmerged: problems, written: 0 };\n",
     replace: "",
     breaks: "W3: what could not be merged is dropped, and nobody is asked",
   },

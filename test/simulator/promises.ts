@@ -19,6 +19,8 @@ interface Answerable {
 export interface SpawnPromise extends Answerable {
   readonly toolCallId: string;
   readonly source: SessionKey;
+  /** By the world's clock. */
+  answeredAtMs?: number;
   admitted?: CoordinationEnvelope;
   refused?: Refusal;
   child?: SpawnedChild;

@@ -27,6 +27,10 @@ const isAccepted = ({ answer }: Answering): boolean => answer?.kind === "accepte
 const SITUATIONS: Table<World> = {
   "a plan is accepted": ({ promises }) => promises.plans.some(isAccepted),
   "a spawn is admitted": ({ promises }) => promises.spawns.some(({ admitted }) => admitted !== undefined),
+  "an agent of a plan spawns": ({ journal }) =>
+    journal
+      .filter("step.admitted")
+      .some(({ runId, payload }) => runId.startsWith("plan-") && payload.parentStepId !== undefined),
   "a child is confirmed": ({ promises }) => promises.spawns.some(({ confirmed }) => confirmed !== undefined),
   "an answer is accepted": ({ promises }) => promises.answers.some(isAccepted),
   "a write is granted": ({ promises }) => promises.grants.length > 0,

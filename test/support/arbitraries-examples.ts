@@ -191,6 +191,7 @@ export const FACTS: FactPayloads = {
     retryAtMs: AT_MS,
     escalated: escalation,
     usage: used,
+    unspawned: true,
   },
   "step.timed_out": {
     ...about,

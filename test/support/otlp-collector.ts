@@ -13,6 +13,8 @@ import protobuf from "protobufjs";
 const PROTO = `
   syntax = "proto3";
   message ExportTraceServiceRequest { repeated ResourceSpans resource_spans = 1; }
+  message ExportTraceServiceResponse { ExportTracePartialSuccess partial_success = 1; }
+  message ExportTracePartialSuccess { int64 rejected_spans = 1; string error_message = 2; }
   message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }
   message Resource { repeated KeyValue attributes = 1; }
   message ScopeSpans { Scope scope = 1; repeated Span spans = 2; }
@@ -28,7 +30,9 @@ const PROTO = `
   message KeyValue { string key = 1; AnyValue value = 2; }
   message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
 `;
-const REQUEST = protobuf.parse(PROTO, { keepCase: true }).root.lookupType("ExportTraceServiceRequest");
+const { root } = protobuf.parse(PROTO, { keepCase: true });
+const REQUEST = root.lookupType("ExportTraceServiceRequest");
+const RESPONSE = root.lookupType("ExportTraceServiceResponse");
 
 export interface CollectedSpan {
   readonly traceId: string;
@@ -46,9 +50,14 @@ export interface CollectedSpan {
 }
 
 /** How it answers a request with these spans. Absent: it takes them. */
-export type Answering = (
-  spans: readonly CollectedSpan[],
-) => { status: number; headers?: Record<string, string> } | undefined;
+export type Answering = (spans: readonly CollectedSpan[]) => Answer | undefined;
+
+interface Answer {
+  readonly status: number;
+  readonly headers?: Record<string, string>;
+  /** It took the request without these spans. */
+  readonly rejected?: { readonly spans: number; readonly why: string };
+}
 
 export interface OtlpCollector extends AsyncDisposable {
   readonly url: string;
@@ -97,7 +106,7 @@ export async function startOtlpCollector(port = 0): Promise<OtlpCollector> {
       if (collector.answer === "hang") return;
       const answer = collector.answer(spans);
       if (!answer) collector.spans.push(...spans);
-      response.writeHead(answer?.status ?? 200, answer?.headers).end();
+      response.writeHead(answer?.status ?? 200, answer?.headers).end(encodeAnswer(answer));
     });
   }).listen(port, "127.0.0.1");
   await once(server, "listening");
@@ -115,6 +124,12 @@ export async function startOtlpCollector(port = 0): Promise<OtlpCollector> {
     },
   };
   return collector;
+}
+
+function encodeAnswer({ rejected }: Partial<Answer> = {}): Uint8Array {
+  if (!rejected) return new Uint8Array();
+  const partial = { rejected_spans: rejected.spans, error_message: rejected.why };
+  return RESPONSE.encode({ partial_success: partial }).finish();
 }
 
 function decodeRequest(request: IncomingMessage, body: Buffer, problems: string[]): CollectedSpan[] {

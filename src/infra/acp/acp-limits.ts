@@ -4,14 +4,14 @@
 export const ACP_LIMITS = {
   /** From the start of the process until the prompt is sent. */
   startMs: 30_000,
-  /** For the answer of an agent that was told to cancel. */
-  cancelMs: 5_000,
+  /** For the answer of an agent that was told to cancel. All of its stopping has to fit into `BOUNDS.stopAgentMsMax`. */
+  cancelMs: 1_500,
   /** For the exit of a process whose input was closed. */
   exitMs: 1_000,
   /** From SIGTERM to SIGKILL. */
-  terminateMs: 2_000,
+  terminateMs: 1_000,
   /** After SIGKILL; a process that is still there counts as unreachable. */
-  killMs: 2_000,
+  killMs: 1_000,
   /** One line of output. */
   messageBytesMax: 8 * 1_024 * 1_024,
   /** All output of one attempt. */

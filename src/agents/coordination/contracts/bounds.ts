@@ -141,6 +141,8 @@ export const BOUNDS = {
   revisionsMax: 10,
   /** Attempts of a step that ended because its provider refused calls, and do not count as retries. */
   refusedAttemptsMax: 5,
+  /** The retry of an attempt that timed out waits so long for its agent to be stopped: runners end it by then. */
+  stopAgentMsMax: 5_000,
   /** A longer `retry-after` of a provider is cut to this. */
   retryAfterMsMax: 600_000,
   successCriteriaMax: 64,

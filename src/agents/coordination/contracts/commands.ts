@@ -91,6 +91,8 @@ export interface AdmitSpawn extends Omit<
   readonly child?: ObservedChild;
   /** The gateway whose model it is, where several share the ledger. */
   readonly gateway?: string;
+  /** It is refused where plans of its parent may use the rest of the step's budget. Absent in logs: earlier releases admitted it. */
+  readonly countsLoans?: true;
 }
 
 /** Records what the model calls of one run used up to now. */
@@ -124,6 +126,12 @@ export interface StatedConfidence {
   readonly confidenceUnreadable?: true;
 }
 
+/** A command that is decided in another way since a release. */
+export interface RevisedCommand {
+  /** Set by a replay alone: decided as before that release, of which older logs have the facts. */
+  readonly asEarlier?: true;
+}
+
 interface OutcomeOf {
   readonly stepId: StepId;
   /** The fencing token: an outcome of an older attempt is refused (D3). */
@@ -139,7 +147,7 @@ export interface AcknowledgeStep extends OutcomeOf {
 }
 
 /** Records that an attempt completed, with its output. */
-export interface CompleteStep extends OutcomeOf {
+export interface CompleteStep extends OutcomeOf, RevisedCommand {
   readonly type: "completeStep";
   readonly output?: ContentRef;
   readonly usage?: Usage;
@@ -148,13 +156,15 @@ export interface CompleteStep extends OutcomeOf {
 }
 
 /** Records that an attempt failed, or was cancelled. */
-export interface FailStep extends OutcomeOf {
+export interface FailStep extends OutcomeOf, RevisedCommand {
   readonly type: "failStep";
   readonly error: StepError;
   readonly cancelled: boolean;
   readonly usage?: Usage;
   /** After this time the provider that refused takes calls again, as it said. */
   readonly retryAfterMs?: number;
+  /** The host made no child, so that the spawn counts for no budget. */
+  readonly unspawned?: true;
 }
 
 /** Records that an attempt ran out of time. */
@@ -235,12 +245,12 @@ export interface FinishMerge {
 }
 
 /** The attempt's changes cannot be merged back: people look after them. */
-export interface AskAboutMerge {
+export interface AskAboutMerge extends RevisedCommand {
   readonly type: "askAboutMerge";
   readonly stepId: StepId;
   readonly attempt: number;
   readonly files: FactPayloads["worktree.conflicted"]["files"];
-  /** Files that were written before it turned out. */
+  /** Files that were written before it turned out, where an earlier version recorded them with the question. */
   readonly changed: FinishMerge["changed"];
   readonly question: ContentRef;
 }
@@ -308,7 +318,7 @@ export interface AskPeople {
 }
 
 /** A check of a held result ruled; `target` is the event that it ruled on. */
-export interface RecordFinding {
+export interface RecordFinding extends RevisedCommand {
   readonly type: "recordFinding";
   readonly stepId: StepId;
   readonly attempt: number;
@@ -317,7 +327,7 @@ export interface RecordFinding {
 }
 
 /** A check of a held result gave no verdict. */
-export interface RecordNoVerdict {
+export interface RecordNoVerdict extends RevisedCommand {
   readonly type: "recordNoVerdict";
   readonly stepId: StepId;
   readonly attempt: number;

@@ -150,6 +150,8 @@ export const FACT_PAYLOADS = {
     retryAtMs: epochMsSchema.optional(),
     escalated: askedSchema.optional(),
     usage: usageSchema.optional(),
+    /** The host made no child of a model's spawn, which then counts for no budget. Earlier releases counted it, and say nothing. */
+    unspawned: z.literal(true).optional(),
   }),
   "step.timed_out": z.object({
     ...attemptOf,

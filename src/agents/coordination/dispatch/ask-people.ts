@@ -1,4 +1,5 @@
 /** Owns: drafting a question to people: its id, its deadline, who is notified of it and who may answer. */
+import type { RevisedCommand } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
@@ -64,6 +65,20 @@ export function draftForwarding(
 /** Returns the id of the next question of a coordination. */
 export function createEscalationId({ escalations }: QuestionContext, questionsBefore = 0): string {
   return `escalation-${(escalations?.size ?? 0) + questionsBefore + 1}`;
+}
+
+/** When people would be asked, and for what kind of command. */
+export interface Asking {
+  readonly now: EpochMs;
+  readonly asEarlier?: RevisedCommand["asEarlier"] | undefined;
+}
+
+/**
+ * Returns whether a question would be over as soon as it is asked, because the plan's deadline has passed. Earlier releases asked it
+ * all the same.
+ */
+export function isTooLateToAsk({ created }: QuestionContext, { now, asEarlier }: Asking): boolean {
+  return !asEarlier && now >= (created.plan?.deadlineAtMs ?? Infinity);
 }
 
 /** Returns the latest time for an answer: as wished, within the limit of the coordination and the deadline of the plan. */

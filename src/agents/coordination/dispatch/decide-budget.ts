@@ -14,7 +14,7 @@ import type { BudgetReached, RunUsage, TreeLimits, UsageTotals } from "../contra
 import { addTotals, countTokens, mergeRunUsage, nameRun, NO_USAGE } from "../ledger/bill.ts";
 import { findSessionAgent } from "../ledger/evolve-usage.ts";
 import { spentFromUsage } from "../ledger/plan-progress.ts";
-import type { KnownCoordination, OpenCoordination } from "../ledger/state.ts";
+import type { KnownCoordination, OpenCoordination, Step } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import {
   computeBudgetLeft,
@@ -199,10 +199,20 @@ export function lendBudget(
   if (isNothingLeft(left))
     return refuse("BUDGET_SPENT", "the budget is used up, or plans of other steps may use the rest");
   const most = spentFromUsage(limitBudget(wanted, left));
-  const budget = mapBudget(state.created.plan?.budget, (_, name) => before[name] + most[name]);
+  const limits = listLimits(state, step, wanted);
+  const budget = mapBudget(limits, (_, name) => before[name] + most[name]);
   const loan = findLoan(state, stepId);
   const isLent = Object.keys(budget).length === 0 || (loan?.to === to && isSameBudget(loan.budget, budget));
   return isLent ? { kind: "replay", stepId } : draftLoan({ stepId, attempt, to, budget });
+}
+
+/**
+ * Returns the limits that a loan counts for: the plan's, and those of the step whose kinds the request names. Requests in logs of
+ * earlier releases name none of these.
+ */
+function listLimits({ created }: PlannedCoordination, { spec }: Step, wanted: Usage): Usage {
+  const ofStep = Object.entries(spec.planned?.budget ?? {}).filter(([name]) => Object.hasOwn(wanted, name));
+  return { ...Object.fromEntries(ofStep), ...created.plan?.budget };
 }
 
 /**
@@ -223,7 +233,11 @@ export function returnBudget(
     : draftLoan({ stepId, attempt, to, budget: rest });
 }
 
-function findLoan(state: PlannedCoordination, stepId: StepId): FactPayloads["budget.lent"] | undefined {
+/** Returns what is set aside for the plans of a step's attempt at work. */
+export function findLoan(
+  state: PlannedCoordination,
+  stepId: StepId,
+): FactPayloads["budget.lent"] | undefined {
   return listLoans(state).find((loan) => loan.stepId === stepId);
 }
 

@@ -22,7 +22,7 @@ import type { Finding, Gate } from "../contracts/verification.ts";
 import { mustHold, mustHoldMismatch, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
 import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { listDifferences } from "../ledger/step-notes.ts";
-import { draftQuestion } from "./ask-people.ts";
+import { draftQuestion, isTooLateToAsk, type Asking } from "./ask-people.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { refuseLate } from "./late-outcome.ts";
@@ -71,7 +71,7 @@ export function draftHeldResult(
   const isHeldByGate =
     gate !== undefined && (mustHold(gate, stated) || mustHoldMismatch(gate, listDifferences(step)));
   if (!isHeldByGate && !isolate) return undefined;
-  const { attempt, via, usage } = command;
+  const { attempt, via, usage, asEarlier } = command;
   const { checks = [], verifyMs = BOUNDS.durationMsMax } = gateOfStep(step);
   const heldFact: FactDraft = {
     type: "result.held",
@@ -87,7 +87,7 @@ export function draftHeldResult(
   };
   return [
     heldFact,
-    ...draftImmediateRuling(state, step, { gate, stated, now }),
+    ...draftImmediateRuling(state, step, { gate, stated, asking: { now, asEarlier } }),
     ...draftEndOfClaims(state, "step_ended", stepId),
   ];
 }
@@ -96,10 +96,10 @@ export function draftHeldResult(
 function draftImmediateRuling(
   state: OpenCoordination,
   step: Step,
-  hold: { readonly gate: Gate | undefined; readonly stated: StatedConfidence; readonly now: EpochMs },
+  hold: { readonly gate: Gate | undefined; readonly stated: StatedConfidence; readonly asking: Asking },
 ): FactDraft[] {
   if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
-  const { gate, stated, now } = hold;
+  const { gate, stated, asking } = hold;
   if (!gate) return [];
   const verdict = ruleOnVerdicts(gate, {
     stated,
@@ -109,35 +109,36 @@ function draftImmediateRuling(
     revisions: 0,
     differences: listDifferences(step),
   });
-  return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, now })] : [];
+  return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, asking })] : [];
 }
 
 export function recordFinding(state: OpenCoordination, command: RecordFinding, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
   const heldStep = findStepHeldBy(step, command);
   if (!heldStep) return refuseNotHeld(step, command);
-  const { finding, stepId, attempt } = command;
+  const { finding, stepId, attempt, asEarlier } = command;
+  const asking: Asking = { now, asEarlier };
   const { check } = finding;
   if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
   if (finding.self && !gateOfStep(heldStep).allowSelf)
-    return acceptNoVerdict(state, heldStep, { check, because: "self_not_allowed", now });
+    return acceptNoVerdict(state, heldStep, { check, because: "self_not_allowed", asking });
   const fact: FactDraft = { type: "result.verified", payload: { stepId, attempt, ...finding } };
-  return accept([fact, ...draftAfterVerdicts(state, addFinding(heldStep, finding), now)], stepId);
+  return accept([fact, ...draftAfterVerdicts(state, addFinding(heldStep, finding), asking)], stepId);
 }
 
 export function recordNoVerdict(state: OpenCoordination, command: RecordNoVerdict, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
   const heldStep = findStepHeldBy(step, command);
   if (!heldStep) return refuseNotHeld(step, command);
-  const { stepId, check, because } = command;
+  const { stepId, check, because, asEarlier } = command;
   if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
-  return acceptNoVerdict(state, heldStep, { check, because, now });
+  return acceptNoVerdict(state, heldStep, { check, because, asking: { now, asEarlier } });
 }
 
 function acceptNoVerdict(
   state: OpenCoordination,
   step: HeldStep,
-  { check, because, now }: Pick<RecordNoVerdict, "check" | "because"> & { readonly now: EpochMs },
+  { check, because, asking }: Pick<RecordNoVerdict, "check" | "because"> & { readonly asking: Asking },
 ): Decision {
   const { spec, phase } = step;
   const { stepId } = spec;
@@ -145,7 +146,7 @@ function acceptNoVerdict(
   const fact: FactDraft = { type: "verification.failed", payload: { stepId, attempt, check, because } };
   const failures = new Map([...phase.failures, [check, because] as const]);
   return accept(
-    [fact, ...draftAfterVerdicts(state, { ...step, phase: { ...phase, failures } }, now)],
+    [fact, ...draftAfterVerdicts(state, { ...step, phase: { ...phase, failures } }, asking)],
     stepId,
   );
 }
@@ -184,7 +185,7 @@ function addFinding(step: HeldStep, finding: Finding): HeldStep {
 }
 
 /** Drafts what follows from the verdicts that have arrived so far. */
-function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochMs): FactDraft[] {
+function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, asking: Asking): FactDraft[] {
   const { phase, spec, revisions = 0 } = step;
   const differences = listDifferences(step);
   const { stated, findings, failures } = phase;
@@ -198,12 +199,12 @@ function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochM
     case "fail":
       return draftRejection(state, step, {
         error: stepError("verification_failed", `not met: ${verdict.criteria.join(", ")}`),
-        now,
+        now: asking.now,
       });
     case "revise":
-      return draftRevision(state, step, { criteria: verdict.criteria, now });
+      return draftRevision(state, step, { criteria: verdict.criteria, asking });
     case "hold":
-      return [draftResultQuestion(state, step, { verdict, now })];
+      return [draftResultQuestion(state, step, { verdict, asking })];
   }
 }
 
@@ -211,12 +212,12 @@ function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochM
 function draftRevision(
   state: OpenCoordination,
   step: HeldStep,
-  { criteria, now }: { readonly criteria: readonly string[]; readonly now: EpochMs },
+  { criteria, asking }: { readonly criteria: readonly string[]; readonly asking: Asking },
 ): FactDraft[] {
   const { spec, phase, revisions = 0 } = step;
-  if (findSpentLimit(step, undefined, now)) {
+  if (findSpentLimit(step, undefined, asking.now)) {
     const verdict = { outcome: "hold", cause: "verifier", reason: "revisions_spent" } as const;
-    return [draftResultQuestion(state, step, { verdict, now })];
+    return [draftResultQuestion(state, step, { verdict, asking })];
   }
   return [
     {
@@ -231,11 +232,17 @@ function draftRevision(
   ];
 }
 
+/** Drafts the question to people about a result, or its end where they could not answer in time. */
 function draftResultQuestion(
   state: OpenCoordination,
-  { spec, phase }: Step,
-  { verdict, now }: { readonly verdict: ResultVerdict & { readonly outcome: "hold" }; readonly now: EpochMs },
+  step: Step,
+  {
+    verdict,
+    asking,
+  }: { readonly verdict: ResultVerdict & { readonly outcome: "hold" }; readonly asking: Asking },
 ): FactDraft {
+  if (isTooLateToAsk(state, asking)) return draftUnaskedResult(step);
+  const { spec, phase } = step;
   const child = childOf(phase);
   const measured = "measured" in verdict ? { measured: verdict.measured } : {};
   return draftQuestion(
@@ -250,7 +257,7 @@ function draftResultQuestion(
         confidence: { ...measured, floor: verdict.required, of: verdict.of },
       }),
     },
-    { now },
+    asking,
   );
 }
 
@@ -311,6 +318,12 @@ export function draftRejection(
 export function cancelHeld(state: OpenCoordination, step: HeldStep): FactDraft[] {
   if (isBeingMerged(state, step)) return [];
   return [...draftQuestionClosing(state, step.phase.escalationId), draftCancelledWhileHeld(step)];
+}
+
+/** Drafts the end of a result that people would have to rule on, where the plan's deadline has passed. */
+export function draftUnaskedResult({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
+  const error = stepError("withheld", "the plan's deadline passed before people could be asked");
+  return { type: "step.failed", payload: { stepId, attempt, via: "gate", error, cancelled: false } };
 }
 
 export function draftCancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {

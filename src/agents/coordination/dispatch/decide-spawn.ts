@@ -7,20 +7,20 @@ import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contr
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { refuseSpawnByBudget } from "./decide-budget.ts";
+import { findLoan, refuseSpawnByBudget } from "./decide-budget.ts";
 import { refuse, type Decision } from "./decision.ts";
-import { countUsed, isPlanned, isRestLent } from "./plan-rules.ts";
+import { countUsed, isPlanned, isRestLent, type PlannedCoordination } from "./plan-rules.ts";
 
 /** Admits a spawn and records the intent to begin it (D1); one that the log already has is a replay (D2). */
 export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
-  const { type: _, child, gateway, ...admission } = command;
+  const { type: _, child, gateway, countsLoans: _countsLoans, ...admission } = command;
   const earlier = child ? state.children.get(child.childSessionKey) : findSameCall(state, command);
   if (earlier) return { kind: "replay", stepId: earlier };
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
   // A child that is there already is recorded, whatever it costs.
-  const exhausted = child ? undefined : explainExhaustedBudget(state, command.parentStepId);
+  const exhausted = child ? undefined : explainExhaustedBudget(state, command);
   if (exhausted) return refuse("BUDGET_SPENT", `${exhausted}; finish without another subagent`);
   const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
   if (overBudget) return overBudget;
@@ -47,18 +47,24 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
 /** Explains which budget allows no spawn, the plan's or the step's, where it comes from a child of a plan. */
 function explainExhaustedBudget(
   state: OpenCoordination,
-  parentStepId: StepId | undefined,
+  { parentStepId, countsLoans }: AdmitSpawn,
 ): string | undefined {
   if (!isPlanned(state)) return undefined;
   if (isUsedUp(countUsed(state.plan).spawns, state.created.plan?.budget))
     return "the spawn budget of the plan is spent";
-  if (hasUsedUpBudget(parentStepId && state.steps.get(parentStepId)))
-    return "the spawn budget of the step is spent";
-  return isRestLent(state) ? "plans of steps may use the rest of the plan's budget" : undefined;
+  const parent = parentStepId && state.steps.get(parentStepId);
+  if (hasUsedUpBudget(parent)) return "the spawn budget of the step is spent";
+  if (isRestLent(state)) return "plans of steps may use the rest of the plan's budget";
+  const isStepLent = countsLoans && hasUsedUpBudget(parent, countLentSpawns(state, parent));
+  return isStepLent ? "plans of this step may use the rest of its budget" : undefined;
 }
 
-function hasUsedUpBudget(step: Step | undefined): boolean {
-  return step !== undefined && isUsedUp(step.spent?.spawns ?? 0, step.spec.planned?.budget);
+function countLentSpawns(state: PlannedCoordination, step: Step | undefined): number {
+  return (step && findLoan(state, step.spec.stepId)?.budget.spawns) ?? 0;
+}
+
+function hasUsedUpBudget(step: Step | undefined, lent = 0): boolean {
+  return step !== undefined && isUsedUp((step.spent?.spawns ?? 0) + lent, step.spec.planned?.budget);
 }
 
 function isUsedUp(spawned: number, budget: { readonly spawns?: number | undefined } | undefined): boolean {

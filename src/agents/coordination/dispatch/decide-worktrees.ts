@@ -2,7 +2,7 @@
  * Owns: deciding about the worktrees of attempts.
  *
  * W2 a merge is recorded before the first file is written, and a result counts only when all are. W3 what cannot be merged is
- * asked about in the same append; the worktree stays until there is an answer.
+ * asked about in the same append, unless the step is at its end by then; the worktree stays until there is an answer.
  */
 import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.ts";
 import { assertNever } from "../contracts/errors.ts";
@@ -11,11 +11,12 @@ import type { EpochMs, StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { worktreeKeyOf } from "../ledger/evolve-worktrees.ts";
 import { childOf, type OpenCoordination, type Worktree } from "../ledger/state.ts";
-import { draftQuestion } from "./ask-people.ts";
+import { draftQuestion, isTooLateToAsk } from "./ask-people.ts";
 import {
   draftAcceptedResult,
   draftCancelledWhileHeld,
   draftRejection,
+  draftUnaskedResult,
   findHeldStep,
   releaseOf,
   type HeldStep,
@@ -113,13 +114,13 @@ function draftChanges(stepId: StepId, changed: FinishMerge["changed"]): FactDraf
   }));
 }
 
-/** W3; where somebody cancelled the step meanwhile, nobody is asked. */
+/** W3; where somebody cancelled the step meanwhile, or the plan's deadline has passed, nobody is asked. */
 function draftConflict(
   state: OpenCoordination,
   step: HeldStep,
   { command, now }: { readonly command: AskAboutMerge; readonly now: EpochMs },
 ): FactDraft[] {
-  const { stepId, attempt, files, changed, question: words } = command;
+  const { stepId, attempt, files, changed, question: words, asEarlier } = command;
   const conflicted: FactDraft[] = [
     { type: "worktree.conflicted", payload: { stepId, attempt, files } },
     ...draftChanges(stepId, changed),
@@ -127,6 +128,7 @@ function draftConflict(
   const isStopped =
     step.cancelledBy !== undefined || (isPlanned(state) && canStopRunning(stopOf(state, now)));
   if (isStopped) return [...conflicted, draftCancelledWhileHeld(step)];
+  if (isTooLateToAsk(state, { now, asEarlier })) return [...conflicted, draftUnaskedResult(step)];
   const child = childOf(step.phase);
   const question = draftQuestion(
     state,

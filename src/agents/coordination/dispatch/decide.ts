@@ -310,11 +310,11 @@ function draftOutcome(step: Step, command: Ending): FactDraft {
         payload: { stepId, attempt, via, ...(output && { output }), ...used },
       };
     }
-    case "failStep":
-      return {
-        type: "step.failed",
-        payload: { stepId, attempt, via, error: command.error, cancelled: command.cancelled, ...used },
-      };
+    case "failStep": {
+      const { error, cancelled, unspawned } = command;
+      const payload = { stepId, attempt, via, error, cancelled, ...used, ...(unspawned && { unspawned }) };
+      return { type: "step.failed", payload };
+    }
     case "timeOutStep": {
       const { phase } = step;
       const deadlineAtMs = "deadlineAtMs" in phase ? phase.deadlineAtMs : step.admittedAtMs;

@@ -64,8 +64,11 @@ function draftRetryQuestion(
   return { after: { escalated: { escalationId, answerByMs } }, asked: draft };
 }
 
-/** Errors that prove that the owner was not told: the host began no turn. After other errors the owner may have seen the message. */
-const UNSENT: ReadonlySet<string> = new Set(["spawn_refused", "spawn_not_confirmed"]);
+/**
+ * Errors that prove that the owner was not told: the host began no turn, or the turn failed before it had the message. After other
+ * errors the owner may have seen it, or its turn was stopped on purpose.
+ */
+const UNSENT: ReadonlySet<string> = new Set(["spawn_refused", "spawn_not_confirmed", "child_failed"]);
 
 /** Returns the retry of a delivery. A message that the host may have passed on is never sent again. */
 function chooseDeliveryRetry(
@@ -73,9 +76,15 @@ function chooseDeliveryRetry(
   step: Step,
   ended: EndedAttempt,
 ): NextAttempt["after"] {
-  const isUnsent = ended.command.type === "failStep" && UNSENT.has(ended.command.error.code);
-  const retryAtMs = isUnsent ? computeRetryTime(state, step, ended) : undefined;
+  const retryAtMs = isUnsent(ended.command) ? computeRetryTime(state, step, ended) : undefined;
   return retryAtMs === undefined ? {} : { retryAtMs };
+}
+
+/** True where the owner surely was not told. Earlier releases said that of no turn that failed. */
+function isUnsent(command: EndedAttempt["command"]): boolean {
+  if (command.type !== "failStep") return false;
+  const { code } = command.error;
+  return UNSENT.has(code) && !(command.asEarlier && code === "child_failed");
 }
 
 /** Returns when the next attempt is due; `undefined` where the budget or the plan's deadline leaves no room for one. */

@@ -27,6 +27,7 @@ import {
   spentFromUsage,
   removeStray,
   countSpawn,
+  takeSpawnOffPlan,
   addSpending,
   addStray,
 } from "./plan-progress.ts";
@@ -255,8 +256,9 @@ function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination
       assertInvariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
       return expectWorktree(addSpending(withChildKnown, stepId, ONE_SPAWN), event);
     }
-    case "step.completed":
     case "step.failed":
+      return countUsage(takeSpawnOffPlan(withChildKnown, before, event.payload), stepId, event.payload.usage);
+    case "step.completed":
     case "result.held":
       return countUsage(withChildKnown, stepId, event.payload.usage);
     case "step.timed_out":

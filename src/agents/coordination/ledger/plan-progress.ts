@@ -191,10 +191,31 @@ export function addPlanSpending(plan: PlanProgress, spent: Spent): PlanProgress 
 export function countSpawn(
   state: OpenCoordination & { readonly plan: PlanProgress },
   parentStepId: StepId | undefined,
+  count = ONE_SPAWN,
 ): OpenCoordination {
   const parent = parentStepId && state.steps.get(parentStepId);
-  if (parent?.spec.planned) return addSpending(state, parent.spec.stepId, ONE_SPAWN);
-  return { ...state, plan: addPlanSpending(state.plan, ONE_SPAWN) };
+  if (parent?.spec.planned) return addSpending(state, parent.spec.stepId, count);
+  return { ...state, plan: addPlanSpending(state.plan, count) };
+}
+
+/**
+ * Takes back what the admission of a spawn counted, where the host made no child of it. Where people let the plan go on since, their
+ * budget counts from after that admission, and so from one less now.
+ */
+export function takeSpawnOffPlan(
+  state: OpenCoordination,
+  { spec, admittedAtMs }: Step,
+  { unspawned }: FactPayloads["step.failed"],
+): OpenCoordination {
+  if (!unspawned || !state.plan || spec.planned) return state;
+  const counted = countSpawn({ ...state, plan: state.plan }, spec.parentStepId, {
+    ...NOTHING_SPENT,
+    spawns: -1,
+  });
+  const { plan = state.plan } = counted;
+  const { allowedFrom, allowedFromMs } = plan;
+  if (allowedFrom.spawns === 0 || admittedAtMs > allowedFromMs) return counted;
+  return { ...counted, plan: { ...plan, allowedFrom: { ...allowedFrom, spawns: allowedFrom.spawns - 1 } } };
 }
 
 /** D3: the child of an attempt that we gave up at its deadline may still be at work. */

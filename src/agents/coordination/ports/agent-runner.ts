@@ -12,6 +12,8 @@ export interface Attempt {
   /** The host's name for the run; absent until it acknowledged the start. */
   readonly childRunId?: string;
   readonly dispatchedAtMs: EpochMs;
+  /** The runner of owners begins another run, of a few, where one failed before the session had its message. */
+  readonly isRepeated?: true;
 }
 
 /** An attempt with everything that a runner needs to start it. */

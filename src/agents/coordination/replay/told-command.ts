@@ -8,7 +8,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, epochMsOf, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
-import { NOTHING, readFields, type Fact } from "./told-fact.ts";
+import { NOTHING, readFields, withEarlier, type Fact } from "./told-fact.ts";
 import { commandsFromAnswer, commandsFromForwarding, commandsFromQuestion } from "./told-question.ts";
 import { commandsFromResultFact } from "./told-result.ts";
 import { commandsFromWorktreeFact } from "./told-worktree.ts";
@@ -202,13 +202,13 @@ function commandsFromFailure(
   lead: Fact<"step.failed">,
   facts: readonly FactEvent[],
 ): Command[] {
-  const { stepId, attempt, via, error, cancelled, usage } = lead.payload;
+  const { stepId, attempt, via, error, cancelled, usage, unspawned } = lead.payload;
   if (error.code === "worktree_failed" && via === "gate")
     return [{ type: "failMerge", stepId, attempt, message: error.message }];
   if (via === "gate") return commandsFromSkips(state, facts);
-  const used = usage === undefined ? {} : { usage };
-  const failure: FailStep = { type: "failStep", stepId, attempt, via, error, cancelled, ...used };
-  if (error.code !== "provider_refused") return [failure];
+  const counted = { ...(usage && { usage }), ...(unspawned && { unspawned }) };
+  const failure: FailStep = { type: "failStep", stepId, attempt, via, error, cancelled, ...counted };
+  if (error.code !== "provider_refused") return withEarlier(failure);
   return [failure, ...listWaits(state, lead).map((retryAfterMs) => ({ ...failure, retryAfterMs }))];
 }
 

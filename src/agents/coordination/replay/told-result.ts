@@ -1,8 +1,8 @@
 /** Owns: which commands may have led to recorded facts about results, as `told-command.ts` for all others. */
-import type { Command, RecordFinding } from "../contracts/commands.ts";
+import type { Command, CompleteStep, RecordFinding, RecordNoVerdict } from "../contracts/commands.ts";
 import type { EventId } from "../contracts/ids.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { readFields, type Fact } from "./told-fact.ts";
+import { readFields, withEarlier, type Fact } from "./told-fact.ts";
 
 type ResultLead = Fact<
   | "result.withheld"
@@ -31,14 +31,17 @@ export function commandsFromResultFact({ steps }: OpenCoordination, lead: Result
         ...(confidence !== undefined && { confidence }),
         ...(confidenceUnreadable && { confidenceUnreadable }),
       };
-      return [{ type: "completeStep", ...readFields(payload), stated: readFields(stated) }];
+      return withEarlier<CompleteStep>({
+        type: "completeStep",
+        ...readFields(payload),
+        stated: readFields(stated),
+      });
     }
     case "result.verified": {
       const { stepId: _step, attempt: _attempt, ...finding } = lead.payload;
-      const command: RecordFinding = { type: "recordFinding", stepId, attempt, target, finding };
-      return [command];
+      return withEarlier<RecordFinding>({ type: "recordFinding", stepId, attempt, target, finding });
     }
     case "verification.failed":
-      return [{ type: "recordNoVerdict", ...lead.payload, target }];
+      return withEarlier<RecordNoVerdict>({ type: "recordNoVerdict", ...lead.payload, target });
   }
 }

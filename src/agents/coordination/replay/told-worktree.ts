@@ -2,6 +2,7 @@
 import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
+import { withEarlier } from "./told-fact.ts";
 
 /** Returns the commands that lead to the facts of worktrees, for deciding them again. */
 export function commandsFromWorktreeFact(lead: FactEvent, facts: readonly FactEvent[]): Command[] {
@@ -19,7 +20,7 @@ export function commandsFromWorktreeFact(lead: FactEvent, facts: readonly FactEv
     case "worktree.conflicted": {
       const changed = listChangedBeforeQuestion(facts, lead.payload.stepId);
       const question = findQuestion(facts[changed.length + 1]);
-      return [{ type: "askAboutMerge", ...lead.payload, changed, question }];
+      return withEarlier<AskAboutMerge>({ type: "askAboutMerge", ...lead.payload, changed, question });
     }
     default:
       return [];

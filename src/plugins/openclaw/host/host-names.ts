@@ -1,10 +1,12 @@
 /**
  * Owns: the names that the host has for models, folders and levels of thinking, in one form, so that what was asked can be compared
- * with what runs; and for the agent of a spawn over ACP that names none.
+ * with what runs; and for the agent of a spawn that names none.
  */
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
+import { findAgentEntry } from "../../../agents/coordination/contracts/host-agent-id.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 export interface HostNames {
@@ -61,9 +63,29 @@ export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment
   };
 }
 
-/** Returns whom the host takes for a spawn over ACP that names no agent. */
-export function findAcpDefaultAgent({ runtime }: OpenClawPluginApi): string | undefined {
-  return runtime.config.current().acp?.defaultAgent;
+/** Finds whom the host takes for a spawn that names no agent; `undefined`: the agent that spawns. */
+export type FindDefaultAgent = (kind: "acp" | "collector", requester: string) => string | undefined;
+
+/** Creates the function that asks the host's configuration, as it is at each call. */
+export function createDefaultAgents({ runtime }: OpenClawPluginApi): FindDefaultAgent {
+  return (kind, requester) => {
+    const config = runtime.config.current();
+    return kind === "acp" ? config.acp?.defaultAgent : findCollectorAgent(config, requester);
+  };
+}
+
+type Config = ReturnType<OpenClawPluginApi["runtime"]["config"]["current"]>;
+
+/** Finds the agent of collectors. The requester's own setting counts before the one for all, also where it is empty. */
+function findCollectorAgent({ agents, tools }: Config, requester: string): string | undefined {
+  const entry = findAgentEntry(agents?.entries ?? {}, requester);
+  const agentId = readDefaultAgentId(entry?.tools?.swarm) ?? readDefaultAgentId(tools?.swarm);
+  return typeof agentId === "string" ? agentId.trim() || undefined : undefined;
+}
+
+/** Returns what is written there; settings may be nothing but a switch. */
+function readDefaultAgentId(settings: unknown): unknown {
+  return isRecord(settings) ? settings["defaultAgentId"] : undefined;
 }
 
 interface ModelRef {

@@ -33,7 +33,7 @@ type BoundRuns = ReturnType<HostRuntime["tasks"]["async"]["runs"]["bindSession"]
 export type TaskRow = NonNullable<Awaited<ReturnType<BoundRuns["resolve"]>>>;
 
 /** The host writes the row before `run` answers, which has been seen to take two seconds. */
-const BEGIN_MS_MAX = 60_000;
+export const BEGIN_MS_MAX = 60_000;
 
 /** How long one wait for the end lasts. It never hears of a run of the process before, so the row must be looked at. */
 const WAIT_MS = 5_000;

@@ -317,8 +317,9 @@ async function listQuestionsIn(
     leftOut += found?.leftOut ?? 0;
     if (!found) unreadable += 1;
   }
+  const expiring = questions.toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs);
   return {
-    ...reportQuestions({ questions, leftOut }),
+    ...reportQuestions({ questions: expiring, leftOut }),
     ...(unreadable > 0 && { unreadable }),
   };
 }

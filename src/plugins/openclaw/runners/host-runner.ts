@@ -23,6 +23,9 @@ const ROW_EARLIER_MS_MAX = 1_000;
 /** The host tries a delivery three times within a minute, and a child that was lost in a crash after half a minute. */
 const DELIVERY_MS_MAX = 180_000;
 
+/** So long after its spawn an ACP child without a row is looked for again that is to be stopped. */
+const QUEUED_MS_MAX = 180_000;
+
 type JsonObject = { [key: string]: string | number | JsonObject };
 
 type TaskRow = Awaited<
@@ -70,14 +73,12 @@ export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: 
 }
 
 /** The host stops what a running child has spawned, too; what a child that ended left at work is stopped by itself. */
-async function stopSpawn(
-  runtime: OpenClawPluginApi["runtime"],
-  { sourceSession, childSessionKey }: SpawnQuery,
-): Promise<Cancellation> {
+async function stopSpawn(runtime: OpenClawPluginApi["runtime"], query: SpawnQuery): Promise<Cancellation> {
+  const { sourceSession, childSessionKey } = query;
   if (!childSessionKey) return "unreachable";
   const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: sourceSession }).list();
   const row = rows.find((candidate) => candidate.childSessionKey === childSessionKey);
-  if (!row) return "already_ended";
+  if (!row) return isOutOfReach(query) ? "unreachable" : "already_ended";
   const cancellation = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
   const below = await cancelSpawnsOf(runtime, childSessionKey);
   return below === "unreachable" ? below : cancellation;
@@ -118,6 +119,11 @@ function mayBeQueued({ childSessionKey, dispatchedAtMs }: SpawnQuery): boolean {
   return (
     childSessionKey !== undefined && isAcpSession(childSessionKey) && dispatchedAtMs >= performance.timeOrigin
   );
+}
+
+/** True when the turn of a child still waits in the host's memory, where nobody can stop it, and no row came in time. */
+function isOutOfReach(query: SpawnQuery): boolean {
+  return mayBeQueued(query) && Date.now() - query.dispatchedAtMs >= QUEUED_MS_MAX;
 }
 
 function agentOf(sessionKey: SessionKey): string {

@@ -5,9 +5,10 @@
  * the host finishes a turn that it interrupted. So `observe` says ended at once; `follow` waits for the answer, too. Nothing
  * here sends a second time: what is not certain is `unknown`. A run that a crash took before its message was written is
  * certain: it waited for another turn of its owner. Once the host has closed it, within two minutes of its start, the owner
- * is told by a run under the next key, because the host takes no run under the same one.
+ * is told by a run under the next key, because the host takes no run under the same one. So it is, a minute later, where a run
+ * failed before that; only the end of a plan is sent again by its plan instead.
  */
-import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { addMs, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type {
   ChildEnding,
   Observation,
@@ -15,6 +16,7 @@ import type {
 } from "../../../agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Start } from "../../../agents/coordination/ports/agent-runner.ts";
 import {
+  BEGIN_MS_MAX,
   endingOf,
   findRow,
   findFirstAnswer,
@@ -35,17 +37,25 @@ import {
 
 /** The host keeps the rows of runs for seven days. Without them, and with a transcript that was reset, nothing is certain. */
 const ROWS_KEPT_MS = 6 * 24 * 3_600_000;
+/** Between a run that failed and the next one. */
+const PAUSE_MS = 60_000;
 
 export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: RunnerDependencies): AgentRunner {
-  /** Keys that the host is being asked to run right now. */
+  /** Keys of attempts that are being started right now. */
   const starting = new Set<string>();
+  /** Keys of second and third runs that the host was asked for and may not have a row of yet. */
+  const requested = new Set<string>();
+  const mayHaveBegun = (attempt: Attempt, { nextRun, notBeforeMs }: Nothing): boolean => {
+    if (clock.now() < notBeforeMs) return false;
+    if (starting.has(attempt.idempotencyKey) || requested.has(nextRun.idempotencyKey)) return true;
+    return nextRun === attempt && mayStillBegin(attempt, clock);
+  };
   const observe = async (attempt: Attempt): Promise<Observation> => {
     try {
       const seen = await look(runtime, attempt);
       if (seen.kind !== "nothing") return seen.seen;
       const ageMs = clock.now() - attempt.dispatchedAtMs;
-      const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, clock);
-      return { kind: mayBegin || ageMs > ROWS_KEPT_MS ? "unknown" : "absent" };
+      return { kind: mayHaveBegun(attempt, seen) || ageMs > ROWS_KEPT_MS ? "unknown" : "absent" };
     } catch (error) {
       logger.warn(
         { key: attempt.idempotencyKey },
@@ -54,11 +64,25 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
       return { kind: "unknown" };
     }
   };
+  const request = async (order: Telling, nextRun: Attempt): Promise<Start> => {
+    if (nextRun === order) return runNext(runtime, order, nextRun);
+    const { idempotencyKey: key } = nextRun;
+    requested.add(key);
+    clock.wakeAt(addMs(clock.now(), BEGIN_MS_MAX), () => requested.delete(key));
+    const started = await runNext(runtime, order, nextRun);
+    if (started.kind === "refused") requested.delete(key);
+    return started;
+  };
   return {
     start: async (order) => {
+      const calledAtMs = clock.now();
       starting.add(order.idempotencyKey);
       try {
-        return await tell(runtime, order);
+        const seen = await look(runtime, order);
+        if (seen.kind !== "nothing") return startOf(seen.seen);
+        // Who observed nothing before the pause was over may rely on it, also where this look takes longer.
+        if (calledAtMs < seen.notBeforeMs) return PAUSING;
+        return await request(order, seen.nextRun);
       } catch (error) {
         return { kind: "unknown", message: messageOf(error) };
       } finally {
@@ -75,7 +99,9 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
   };
 }
 
-/** So many runs tell one thing, if crashes take all but the last one. */
+const PAUSING: Start = { kind: "unknown", message: "the next run begins a minute after the one that failed" };
+
+/** So many runs tell one thing, if none but the last one can. */
 const RUNS_MAX = 3;
 
 type ObservedRun = Extract<Observation, ObservedChild>;
@@ -87,19 +113,37 @@ interface Something {
   readonly answers: boolean;
 }
 
-type Seen = { readonly kind: "nothing"; readonly nextRun: Attempt } | Something;
+interface Nothing {
+  readonly kind: "nothing";
+  /** The attempt itself where no run was begun. */
+  readonly nextRun: Attempt;
+  readonly notBeforeMs: number;
+}
 
-async function look(runtime: HostRuntime, attempt: Attempt, number = 1): Promise<Seen> {
+type Seen = Nothing | Something;
+
+async function look(
+  runtime: HostRuntime,
+  attempt: Attempt,
+  { number, notBeforeMs } = { number: 1, notBeforeMs: 0 },
+): Promise<Seen> {
   const run = nameRun(attempt, number);
   const row = await findRow(runtime, run);
   // After the row: what a run that has ended wrote is there by now.
   const since = sliceSinceBegin(await readTranscript(runtime, run.childSessionKey), runIdOf(run));
   if (since) return describeTold(run, row, since);
-  if (!row) return { kind: "nothing", nextRun: run };
-  const isLost = wasLost(row);
-  if (isLost && number < RUNS_MAX) return look(runtime, attempt, number + 1);
-  if (row.status === "succeeded" && !isLost) return describeTold(run, row, []);
+  if (!row) return { kind: "nothing", nextRun: run, notBeforeMs };
+  const nextMs = number < RUNS_MAX ? findNextTime(attempt, row) : undefined;
+  if (nextMs !== undefined) return look(runtime, attempt, { number: number + 1, notBeforeMs: nextMs });
+  if (row.status === "succeeded" && !wasLost(row)) return describeTold(run, row, []);
   return describeUntold(run, row);
+}
+
+/** Finds from when on another run is to tell it, where this one did not for sure: at once, or a minute after it failed. */
+function findNextTime(attempt: Attempt, row: TaskRow): number | undefined {
+  if (wasLost(row)) return 0;
+  const hasFailed = !isOpen(row) && endingOf(row).outcome === "failed";
+  return attempt.isRepeated && hasFailed ? (row.endedAt ?? attempt.dispatchedAtMs) + PAUSE_MS : undefined;
 }
 
 /** The first run has the key of the attempt. */
@@ -119,7 +163,7 @@ function describeTold(
   return { kind: "something", seen, answers: isAnswering(row) };
 }
 
-/** A run that was lost did not tell, whatever its row says. */
+/** A run that was lost did not tell, whatever its row says; nor did one that failed. */
 function describeUntold(run: Attempt, row: TaskRow): Something {
   const child = childOf(run);
   if (isOpen(row)) return { kind: "something", seen: { kind: "running", ...child }, answers: false };
@@ -166,8 +210,11 @@ export interface Telling extends Attempt {
 
 export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {
   const seen = await look(runtime, order);
-  if (seen.kind !== "nothing") return startOf(seen.seen);
-  const next = { ...order, idempotencyKey: seen.nextRun.idempotencyKey };
+  return seen.kind === "nothing" ? runNext(runtime, order, seen.nextRun) : startOf(seen.seen);
+}
+
+async function runNext(runtime: HostRuntime, order: Telling, { idempotencyKey }: Attempt): Promise<Start> {
+  const next = { ...order, idempotencyKey };
   const deliver = hasChat(runtime, order.childSessionKey);
   const first = await run(runtime, next, deliver);
   // The chat cannot be written to any more: the owner is told all the same. A refused run left nothing behind.

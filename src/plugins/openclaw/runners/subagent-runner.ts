@@ -4,7 +4,6 @@
  *
  * The host remembers a key only within one process. After a restart the row tells that the run began (D2).
  */
-import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type {
   Cancellation,
@@ -39,12 +38,15 @@ import { formatPromptContext } from "./prompt-context.ts";
 /** The host takes 0.2 s for an agent and its agents, and gives up itself after 15 s. */
 const CANCEL_MS_MAX = 20_000;
 
-/** A lane of our own runs one agent at a time; work runs on the host's lane for subagents, with its limit. */
-const HOST_LANE: Record<Lane, string> = {
-  control: "coord:control",
-  escalation: "coord:escalation",
-  data: "subagent",
-};
+/**
+ * Names the lane of the host that an attempt runs on. Work runs on the one for subagents, with its limit. Any lane that is not
+ * the host's own runs one agent at a time, so each attempt of our control and escalation lanes gets one to itself: it waits
+ * for its place with us, where its time has not begun, and for no agent that waits for it. The host forgets lanes that begin
+ * with `nested:` when they are empty.
+ */
+function nameHostLane({ lane, idempotencyKey }: Order): string {
+  return lane === "data" ? "subagent" : `nested:coord:${lane}:${idempotencyKey}`;
+}
 
 export interface SubagentRunnerDependencies extends RunnerDependencies {
   /** Our tools that the agent gets besides those of its profile. They must be registered: else the host refuses the run. */
@@ -103,7 +105,7 @@ async function startAttempt(
       sessionKey: order.childSessionKey,
       message: order.message,
       extraSystemPrompt: stepContext(order),
-      lane: HOST_LANE[order.lane],
+      lane: nameHostLane(order),
       deliver: false,
       idempotencyKey: order.idempotencyKey,
       ...(order.folder !== undefined && { cwd: order.folder }),

@@ -38,7 +38,7 @@ import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
-import { createHostNames, findAcpDefaultAgent } from "../host/host-names.ts";
+import { createDefaultAgents, createHostNames } from "../host/host-names.ts";
 import { hashConfig } from "../host/operator-config.ts";
 import { createHostLogger } from "../host/host-logger.ts";
 import { readTranscript } from "../host/host-runs.ts";
@@ -99,7 +99,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       onReplaced: (failure) => opened.refuse(health.replaced(failure)),
       signal: stopping.signal,
       ...(faces.openwop && { onAppended: faces.openwop.appended }),
-      ...(faces.metrics && { noteAppend: await faces.metrics.noteAppend() }),
+      metrics: faces.metrics,
     });
     // Recovery asks the host about every open step; spawns need not wait for it.
     void coordinator.start();
@@ -112,7 +112,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     hooks,
     ...createRules([config, ...ruled.values()], hooks),
     ...(policies && { policies }),
-    acpDefaultAgent: () => findAcpDefaultAgent(api),
+    findDefaultAgent: createDefaultAgents(api),
     config,
     logger,
     ledger,
@@ -291,17 +291,17 @@ interface HostOptions extends Pick<
   | "observer"
   | "onAppended"
   | "onEvents"
-  | "noteAppend"
   | "onReplaced"
   | "signal"
 > {
   readonly assignedFolders: AssignedFolders;
+  readonly metrics: SharedRuntime["metrics"];
 }
 
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   api: OpenClawPluginApi,
-  { assignedFolders, ...options }: HostOptions,
+  { assignedFolders, metrics, ...options }: HostOptions,
 ): Promise<RunningCoordinator> {
   const { runtime } = api;
   const { logger } = options;
@@ -322,6 +322,7 @@ async function composeForHost(
   const take = createAnswerTaker(api);
   const coordinator: RunningCoordinator = await composeCoordinator({
     ...options,
+    ...(metrics && { noteAppend: await metrics.noteAppend() }),
     secrets: collectGatewaySecrets({ config: options.config, hostConfig, environment: process.env }),
     runners: {
       subagent: createSubagentRunner(runtime, {
@@ -346,6 +347,7 @@ async function composeForHost(
     // A host that does not answer about flows must not keep the ledger open.
     stopShowing: () => waitWithin(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined),
   });
+  await metrics?.countFromNow(coordinator.reads);
   return coordinator;
 }
 

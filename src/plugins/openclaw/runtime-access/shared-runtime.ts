@@ -24,7 +24,7 @@ import type { ProviderLanes } from "../../../agents/coordination/ports/provider-
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { LedgerLocation, RunningCoordinator } from "../../compose.ts";
 import type { HookHost } from "../../hooks/hook-host.ts";
-import type { HostNames } from "../host/host-names.ts";
+import type { FindDefaultAgent, HostNames } from "../host/host-names.ts";
 import type { TranscriptMessage } from "../host/host-runs.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
@@ -66,8 +66,8 @@ export interface SharedRuntime extends Faces {
   readonly policies?: PolicyBook;
   /** The operator's bounds on children: those of the gateway, and of each pack that holds for single sessions. */
   readonly privilegeRules: readonly PrivilegesConfig[];
-  /** Whom the host takes for a spawn over ACP that names no agent. */
-  readonly acpDefaultAgent: () => string | undefined;
+  /** Finds whom the host takes for a spawn that names no agent. */
+  readonly findDefaultAgent: FindDefaultAgent;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
   /** Spawns of a child which is to be bounded and not recorded yet, by tool call. */

@@ -2,32 +2,26 @@
  * Owns: the two hooks around `sessions_spawn`. Before: the intent is recorded and the envelope goes into the params (D1).
  * After: the child is bound to its step, or the host's refusal recorded.
  *
- * A spawn that cannot be recorded goes on uncoordinated, and that is said loudly; in strict mode it is refused instead.
+ * A spawn that cannot be recorded goes on uncoordinated, and that is said loudly; in strict mode it is refused instead, and so it is
+ * where only the ledger could hold its child, or its result.
  */
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
 import { isAgentListed } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
-import {
-  explainUnenforceable,
-  privilegeOf,
-} from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
-import { explainUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { explainUnenforceable } from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
 import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
-import {
-  readPrivilegeRules,
-  readRulesInForce,
-  type PrivilegeRules,
-  type RulesInForce,
-} from "../runtime-access/rules-in-force.ts";
-import { findAcpDefaultAgent } from "../host/host-names.ts";
+import { reportFailure } from "../runtime-access/report-failure.ts";
+import { readPrivilegeRules, readRulesInForce, type RulesInForce } from "../runtime-access/rules-in-force.ts";
+import { createDefaultAgents } from "../host/host-names.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { findRepetition } from "./forgotten-children.ts";
 import { findDenial } from "./spawn-decision.ts";
 import { cleanLabel } from "./clean-label.ts";
 import { forgetNarrowedSpawn, noteNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
+import { isAskedToHold, refuseUngated, refuseUnrecordable, refuseUnrecorded } from "./refuse-unrecorded.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
@@ -142,8 +136,10 @@ async function answerUnrecorded(
   { event, ctx, reading, error }: UnrecordedSpawn,
 ): Promise<BeforeResult> {
   const unheld = refuseUnheld(api, { event, ctx }, reading);
-  if (unheld || !isCoordinated(readRulesInForce(api), ctx)) return unheld;
-  return continueOrRefuse(api, error, "spawn");
+  if (!isCoordinated(readRulesInForce(api), ctx)) return unheld;
+  if (!unheld) return continueOrRefuse(api, error, "spawn");
+  await reportFailure(api, error, 0);
+  return unheld;
 }
 
 /** The ledger may still take a spawn that goes on: the hook behind it takes the mark away, and with it the place to wait for it. */
@@ -167,34 +163,6 @@ async function findUnheld(
   return explainUnenforceable(target, isNarrowed);
 }
 
-/** True where the spawn itself or the operator's rule for the agent holds the child to something, or may. */
-function isAskedToHold(rules: PrivilegeRules, reading: SpawnReading): boolean {
-  const askedPrivilege = reading.kind === "spawn" ? reading.request.spawn.askedPrivilege : undefined;
-  const agentId = reading.target?.agentId;
-  // Whose work it will be is not known here: every pack's rules count.
-  return (
-    agentId !== undefined &&
-    (rules === "unreadable" ||
-      rules.some((config) => privilegeOf(config, { agentId, askedPrivilege }) !== undefined))
-  );
-}
-
-/**
- * Refuses a spawn that is not recorded although its child is to be held to something: only the ledger tells what that is. Others
- * go on. Whatever holds the session that spawns holds their children, too: they are found through the host's record of who spawned
- * whom, also where the ledger cannot be read (`privilege-handlers.ts`).
- */
-function refuseUnrecorded(rules: PrivilegeRules, reading: SpawnReading, because: string): BeforeResult {
-  if (reading.kind === "spawn" && reading.privilegeProblem !== undefined)
-    return createRefusal("spawn", reading.privilegeProblem);
-  if (!isAskedToHold(rules, reading)) return undefined;
-  const bounds =
-    rules === "unreadable"
-      ? "nobody can tell what its child may do, because the rules in `privileges` are not valid"
-      : "what its child may do is narrowed";
-  return createRefusal("spawn", `${bounds}, and ${because}, so nothing would hold it`);
-}
-
 /**
  * Refuses a spawn that could not be recorded although its result would have to be held, or its child. Other spawns go on. Where
  * the runtime could not be entered, the call was not read before.
@@ -206,25 +174,22 @@ function refuseUnheld(
 ): BeforeResult {
   const runtime = findRuntime();
   const reading = read ?? readSpawnCall(callOf(runtime ?? createWithoutRuntime(api), event, ctx));
-  const ungateable =
-    runtime && isCoordinated(runtime.config, ctx) ? refuseTarget(runtime, reading.target) : undefined;
-  return ungateable ?? refuseUnrecorded(readPrivilegeRules(api), reading, "it could not be recorded");
+  const ungated =
+    runtime && !runtime.closed && isCoordinated(runtime.config, ctx)
+      ? refuseUngated(runtime, reading.target, "it could not be recorded")
+      : undefined;
+  return ungated ?? refuseUnrecorded(readPrivilegeRules(api), reading, "it could not be recorded");
 }
 
-type CallSource = Pick<SharedRuntime, "acpDefaultAgent" | "names"> & Partial<Pick<SharedRuntime, "requests">>;
+type CallSource = Pick<SharedRuntime, "findDefaultAgent" | "names"> &
+  Partial<Pick<SharedRuntime, "requests">>;
 
 /** Nothing is recorded without a runtime, so models and folders keep the names that the call has for them. */
 function createWithoutRuntime(api: OpenClawPluginApi): CallSource {
   return {
-    acpDefaultAgent: () => findAcpDefaultAgent(api),
+    findDefaultAgent: createDefaultAgents(api),
     names: { modelOf: String, folderOf: String, thinkingOf: () => undefined },
   };
-}
-
-/** Refuses a spawn whose result could not be held where it would have to be. */
-function refuseTarget(runtime: SharedRuntime, target: SpawnReading["target"]): BeforeResult {
-  const reason = target && explainUngateable(runtime.gateOfAgent(target.agentId), target);
-  return reason === undefined ? undefined : createRefusal("spawn", reason);
 }
 
 function isCoordinated(
@@ -248,8 +213,8 @@ async function admit(runtime: SharedRuntime, { reading, event, early }: Admittin
   runtime.health.succeeded();
   if (admission.kind === "refused") {
     if (strict || BLOCKING.has(admission.code)) return createRefusal("spawn", admission.reason);
-    const unrecorded = refuseUnrecorded(runtime.privilegeRules, reading, "it could not be recorded");
-    if (unrecorded) return unrecorded;
+    const unheld = refuseUnrecordable(runtime, reading, `it could not be recorded (${admission.reason})`);
+    if (unheld) return unheld;
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
   }
@@ -263,12 +228,12 @@ function admitUnreadable(
   runtime: SharedRuntime,
   reading: SpawnReading & { readonly kind: "unreadable" },
 ): BeforeResult {
-  const { session, target } = reading;
-  const ungateable =
-    refuseTarget(runtime, target) ??
-    refuseUnrecorded(runtime.privilegeRules, reading, "it cannot be recorded");
-  if (ungateable) return ungateable;
-  runtime.logger.warn({ session }, "a spawn without a usable session or agent goes on uncoordinated");
+  const unheld = refuseUnrecordable(runtime, reading, "it cannot be recorded");
+  if (unheld) return unheld;
+  runtime.logger.warn(
+    { session: reading.session },
+    "a spawn without a usable session or agent goes on uncoordinated",
+  );
   return runtime.config.strict
     ? createRefusal("spawn", "the spawn names no session or agent that could be recorded")
     : undefined;
@@ -284,7 +249,7 @@ function callOf(source: CallSource, event: BeforeEvent, ctx: BeforeContext): Spa
     toolCallId: event.toolCallId ?? ctx.toolCallId,
     trace: ctx.trace,
     request: source.requests?.get(sessionKey),
-    acpDefaultAgent: source.acpDefaultAgent,
+    findDefaultAgent: source.findDefaultAgent,
     names: source.names,
   };
 }

@@ -19,7 +19,7 @@ import {
   type AgentId,
   type SessionKey,
 } from "../../../agents/coordination/contracts/ids.ts";
-import type { HostNames } from "../host/host-names.ts";
+import type { FindDefaultAgent, HostNames } from "../host/host-names.ts";
 import {
   describeProblems,
   ENVELOPE_BOUNDS,
@@ -40,8 +40,8 @@ export interface SpawnCall {
   readonly trace?: { readonly traceId?: string; readonly spanId?: string } | undefined;
   /** The task of the session, where it is known. */
   readonly request?: string | undefined;
-  /** Whom the host takes for a spawn over ACP that names no agent. */
-  readonly acpDefaultAgent?: () => string | undefined;
+  /** Finds whom the host takes for a spawn that names no agent; `undefined`: the agent that spawns. */
+  readonly findDefaultAgent?: FindDefaultAgent;
   /** The host's names of models and folders, in one form. */
   readonly names: HostNames;
 }
@@ -49,7 +49,7 @@ export interface SpawnCall {
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._:/#-]*$/u;
 
 /** Who would work, and how. */
-export type SpawnTarget = Pick<SpawnRequest["spawn"], "agentId" | "runner">;
+export type SpawnTarget = Pick<SpawnRequest["spawn"], "agentId" | "runner" | "hasOutputSchema">;
 
 export type SpawnReading =
   | {
@@ -167,7 +167,8 @@ function readJsonText(value: unknown): unknown {
 }
 
 function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnTarget | undefined {
-  return agentId && { agentId, runner: runnerOf(params) };
+  const hasOutputSchema = isCollector(params) && isRecord(params["outputSchema"]);
+  return agentId && { agentId, runner: runnerOf(params), ...(hasOutputSchema && { hasOutputSchema }) };
 }
 
 interface ReadNames {
@@ -195,9 +196,15 @@ function requestOf(call: SpawnCall, { source, target, problems, askedPrivilege }
 }
 
 /** Names the target of a spawn. */
-function nameOfTarget({ params, acpDefaultAgent }: SpawnCall): string | undefined {
-  const agentId = readHostTextParam(params, "agentId");
-  return agentId ?? (runnerOf(params) === "acp" ? acpDefaultAgent?.() : undefined);
+function nameOfTarget({ params, agentId, findDefaultAgent }: SpawnCall): string | undefined {
+  const named = readHostTextParam(params, "agentId");
+  if (named !== undefined) return named;
+  if (runnerOf(params) === "acp") return findDefaultAgent?.("acp", agentId);
+  return isCollector(params) ? findDefaultAgent?.("collector", agentId) : undefined;
+}
+
+function isCollector(params: SpawnCall["params"]): boolean {
+  return params["collect"] === true;
 }
 
 function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
@@ -212,7 +219,7 @@ function spawnOf(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
   return {
     ...(name && { name }),
     ...(timeoutMs && { timeoutMs }),
-    collect: params["collect"] === true,
+    collect: isCollector(params),
     ...(requested && { requested }),
     call: callOf(call),
     ...target,

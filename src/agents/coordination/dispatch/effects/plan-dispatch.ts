@@ -52,7 +52,7 @@ const NO_LIMIT: Capacity = {
 export function planDispatch(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
   const effects: Effect[] = [
-    ...planObservedStops(state),
+    ...planObservedStops(state, now),
     ...planOverdueAsks(state, now, capacity),
     ...planOverdueReviews(state, now),
     ...planGateEffects(state, now, capacity),
@@ -67,7 +67,7 @@ export function planDispatch(state: Coordination, now: EpochMs, capacity: Capaci
 export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
   const effects = [
-    ...planObservedStops(state),
+    ...planObservedStops(state, now),
     ...observedStepsOf(state)
       .filter((step) => isAtWork(step) && !isContinuedByUs(step))
       .map((step) => askHost(state, step)),
@@ -85,11 +85,10 @@ export function planRecovery(state: Coordination, now: EpochMs, capacity: Capaci
  */
 export function findNextDeadline(state: Coordination, after?: EpochMs): EpochMs | undefined {
   if (state.kind !== "open") return undefined;
-  const due = observedStepsOf(state).flatMap((step) => [
-    ...(isDueByItself(state, step) ? [computeDueTime(state, step)] : []),
-    // A step that must be stopped is due now.
-    ...(mustStopObserved(state, step) ? [state.changedAtMs] : []),
-  ]);
+  const due = observedStepsOf(state).flatMap((step) => {
+    const dueAtMs = isDueByItself(state, step) ? computeDueTime(state, step) : undefined;
+    return [dueAtMs, findStopTime(state, step)].filter((atMs) => atMs !== undefined);
+  });
   const reviews = state.reviews.valueSeq().map(computeClosingTime).toArray();
   const gates = listGateDeadlines(state);
   if (isPlanned(state))
@@ -126,6 +125,7 @@ function planContinuations(state: OpenCoordination, now: EpochMs, capacity: Capa
   return observedStepsOf(state)
     .filter((step) => step.phase.status !== "backoff" || !isStopped)
     .filter((step) => isContinuedByUs(step) && (state.cancelledBy ?? step.cancelledBy) === undefined)
+    .filter((step) => !mustStopObserved(state, step, now))
     .map((step): RunStep => {
       const { phase, spec } = step;
       const attempt = phase.status === "backoff" ? phase.attempt + 1 : phase.attempt;
@@ -158,17 +158,44 @@ function observedStepsOf(state: OpenCoordination): Step[] {
     .filter(({ spec }) => !spec.planned);
 }
 
-function planObservedStops(state: OpenCoordination): StopObserved[] {
+function planObservedStops(state: OpenCoordination, now: EpochMs): StopObserved[] {
   return observedStepsOf(state)
-    .filter((step) => mustStopObserved(state, step))
+    .filter((step) => mustStopObserved(state, step, now))
     .map((step) => ({ kind: "stopObserved", ...createStepEffect(state, step, "stop") }));
 }
 
-/** True when a child that a model spawned is to be stopped: somebody asked for it, or its parent's attempt is given up. */
-export function mustStopObserved(state: OpenCoordination, step: Step): boolean {
-  if (step.phase.status !== "running") return false;
-  // Nobody waits for the child of an attempt that is over without having completed.
-  return (state.cancelledBy ?? step.cancelledBy) !== undefined || isGivenUp(state, step.spec.sourceSession);
+/**
+ * True when a child that a model spawned is to be stopped: somebody asked for it, its plan fails fast, nobody waits for it, or the
+ * deadline of its plan has passed: it has no deadline of its own that is cut to that.
+ */
+export function mustStopObserved(state: OpenCoordination, step: Step, now: EpochMs): boolean {
+  const deadlineAtMs = state.created.plan?.deadlineAtMs;
+  const isPlanOver = deadlineAtMs !== undefined && now >= deadlineAtMs;
+  return step.phase.status === "running" && (isPlanOver || mustStopAtOnce(state, step));
+}
+
+/** Returns from when on a child that a model spawned is to be stopped; `undefined` where nothing says so. */
+function findStopTime(state: OpenCoordination, step: Step): EpochMs | undefined {
+  if (step.phase.status !== "running") return undefined;
+  return mustStopAtOnce(state, step) ? state.changedAtMs : state.created.plan?.deadlineAtMs;
+}
+
+function mustStopAtOnce(state: OpenCoordination, step: Step): boolean {
+  const isCancelled = (state.cancelledBy ?? step.cancelledBy) !== undefined;
+  return isCancelled || state.plan?.stop === "fail_fast" || hasGivenUpParent(state, step);
+}
+
+/** True where the session that spawned it, or one above that, works for nobody any more. */
+function hasGivenUpParent(state: OpenCoordination, spawned: Step): boolean {
+  const visited = new Set<StepId>();
+  let step: Step | undefined = spawned;
+  while (step && !visited.has(step.spec.stepId)) {
+    const { stepId, sourceSession, parentStepId }: Step["spec"] = step.spec;
+    if (isGivenUp(state, sourceSession)) return true;
+    visited.add(stepId);
+    step = parentStepId && state.steps.get(parentStepId);
+  }
+  return false;
 }
 
 /** Grace for the host, in milliseconds: it reports the answer first, also that none came. */

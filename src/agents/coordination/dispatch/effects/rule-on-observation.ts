@@ -61,11 +61,14 @@ function commandFromAbsence(
     const awayError = stepError("child_lost", `the child ran in gateway ${away}, which is gone`);
     return { type: "failStep", ...about, error: awayError, cancelled: false, via: "reconciled" };
   }
-  const error =
-    status === "dispatched"
-      ? ({ code: "spawn_not_confirmed", message: "the host has no record of the spawn" } as const)
-      : ({ code: "child_lost", message: "the host no longer knows the child session" } as const);
-  return { type: "failStep", ...about, error, cancelled: false, via: "reconciled" };
+  const common = { type: "failStep", ...about, cancelled: false, via: "reconciled" } as const;
+  return status === "dispatched"
+    ? {
+        ...common,
+        error: stepError("spawn_not_confirmed", "the host has no record of the spawn"),
+        unspawned: true,
+      }
+    : { ...common, error: stepError("child_lost", "the host no longer knows the child session") };
 }
 
 function commandsFromAcknowledgement(

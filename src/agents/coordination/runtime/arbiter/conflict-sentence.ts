@@ -28,13 +28,17 @@ export function describeRefusal(
     return `${START}: ${resource} is wanted by others too${describeHolder(assessed, state)}, and ${endSentence(assessed.pluginAnswer)} Go on with other work; do not write it under another name${which}.`;
   const changers = changersOf(assessed);
   if (changers.length > 0)
-    return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read it; your change would undo that. ${READ_AGAIN}${which}.`;
+    return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read ${assessed.target.replaces ? "all of it" : "it"}; your change would undo that. ${describeReading(assessed)}${which}.`;
   return `${START}: ${resource} is ${describeHolding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
 }
 
-/** A session may look by a command, too, but which files that shows it is not known. */
-const READ_AGAIN =
-  "Read it again with the tool read, not by a command, and make your change to what it is now";
+/**
+ * Says to read the resource again. A session may look by a command, too, but which files that shows it is not known; and who replaces
+ * everything must have seen all of it.
+ */
+function describeReading({ target: { replaces } }: Assessed): string {
+  return `Read it again${replaces ? " to its end" : ""} with the tool read, not by a command, and make your change to what it is now`;
+}
 
 /** Reasons for a failed merge that the model itself can often mend. */
 const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
@@ -84,7 +88,7 @@ function describeReviewRefusal(
   const resource = formatOwnResource(nameTarget(assessed));
   const holderClause = describeHolder(assessed, state);
   if (MENDABLE.has(because))
-    return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
+    return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${describeReading(assessed)}${which}.`;
   if (because === "being-written")
     return `${START}: ${resource} is being changed just now${holderClause}. Try again in a moment${which}.`;
   const tool = because === "owned-by-tool" ? findOwningTool(resource) : undefined;

@@ -24,21 +24,38 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   await recordRest(arbiter);
 }
 
-/** A version is as old as the look at it: a change since then is one that the session does not know, unless it made it. */
+/**
+ * A version is as old as the newest look at it: a change since then is one that the session does not know, unless it made it. Calls may
+ * end in another order than they were allowed: an older look at the same version adds what it showed, at another one it counts no more.
+ */
 function seeLooked(
   arbiter: Arbitration,
   call: CallUnderWay,
   { look, ending }: { readonly look: Looked; readonly ending: Ending },
 ): void {
   const { resource, changedTo } = look;
-  if (hasSeenSince(arbiter, call, resource)) return;
   const { known: knownVersions } = arbiter;
   const { session } = call.participant;
   const version = changedTo ?? look.version;
   const seen = knownVersions.seen(session, resource);
+  const newer = hasSeenSince(arbiter, call, resource) ? seen : undefined;
+  if (newer && !isSightOf(newer, version)) return;
   const upTo = findSeenUpTo(seen?.version === version ? seen : undefined, look, ending.readUpTo);
-  const order = changedTo === undefined ? call.seenOrder : knownVersions.takeNextOrder();
-  knownVersions.see(session, resource, { version, atMs: call.atMs, ...(upTo && { upTo }) }, order);
+  const { atMs, order } = newer ?? placeLook(arbiter, call, look);
+  knownVersions.see(session, resource, { version, atMs, ...(upTo && { upTo }) }, order);
+}
+
+/** True where the session has seen that version itself, and not what it would be without the changes of others. */
+function isSightOf(seen: Seen, version: string): boolean {
+  return seen.version === version && !seen.lacksMerged;
+}
+
+function placeLook(
+  { known: knownVersions }: Arbitration,
+  { atMs, seenOrder }: CallUnderWay,
+  { changedTo }: Looked,
+): Pick<Seen, "atMs" | "order"> {
+  return { atMs, order: changedTo === undefined ? seenOrder : knownVersions.takeNextOrder() };
 }
 
 /** The beginning of a text. */

@@ -5,6 +5,7 @@
  * D1 the dispatch is on disk before the agent is started, and its outcome after it. D2 an attempt whose start is unknown is
  * started again under the same key, and only when the host surely has no record of it.
  */
+import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import { stepError, type StepError } from "../../contracts/fact-fields.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
@@ -16,32 +17,34 @@ import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, readNewestOutcome, type Outcome } from "./attempt-outcome.ts";
 import { explainElsewhere, findStarter, hasAsked, isToldToAttempt, observeAttempt } from "./attempt-facts.ts";
-import { askWithin } from "../environment/bounded-answer.ts";
+import { askWithin, limitWait } from "../environment/bounded-answer.ts";
 import { lendToOpenPlan } from "./lend-to-open-plan.ts";
 import { CANCEL_MS_MAX, cancelIfGivenUp, endNested, readEndAfterPlan } from "./nested-plans.ts";
 import {
   attemptOf,
-  readSentMessage,
   createMessage,
+  draftDispatch,
   orderFor,
-  chooseSession,
+  readSentMessage,
   type AttemptStarts,
-  type Message,
 } from "./prepare-attempt.ts";
 import type { SubmitOptions, Submitted } from "../log/run-log.ts";
 import { chooseRunner, type RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { createUnplacedFailure, findPlace } from "./open-worktree.ts";
+import { createUnplacedFailure, findPlace, type Place } from "./open-worktree.ts";
 import { createSharedWait, mustStopFollowing, observeOrWait } from "./shared-wait.ts";
+import { recordCompletion } from "./record-completion.ts";
 import { countAgentUse, createUsage, stopAgent } from "./stop-agent.ts";
 import { describeError } from "../../std/describe-error.ts";
-import { waitFor } from "../../std/wait-for.ts";
+import { waitFor, waitWithin } from "../../std/wait-for.ts";
 
 /** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
 const START_GRACE_MS = 15_000;
 /** Between two questions about an attempt that the host does not know of yet. */
 const ASK_AGAIN_MS = 1_000;
-/** The retry of an attempt that timed out waits so long for its agent to be stopped. */
-const STOP_MS_MAX = 5_000;
+/** How long each answer may take at the deadline that says whether the agent has completed, before it is told to stop. */
+const LAST_LOOK_MS = 1_000;
+/** A worktree that is made too late is removed like any other (W1). */
+const LATE: Place = { kind: "late" };
 /** The host may be writing the record of a run that it has only just accepted. */
 const ABSENCES_MIN = 2;
 
@@ -150,39 +153,11 @@ async function begin(drive: Drive): Promise<Begun | undefined> {
   const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
   if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
   const message = await createMessage(drive.dependencies, state, step);
-  const drafts = draftDispatch(drive, { state, step, message });
-  const submitted = await submit(drive, drafts, keptOf(message), { madeOn: basis });
+  const { commands, contents } = draftDispatch(drive.dependencies, { state, step, message });
+  const submitted = await submit(drive, commands, contents, { madeOn: basis });
   if (submitted.kind === "refused" || message.kind === "unfillable") return undefined;
   const dispatched = await readCurrentAttempt(drive);
   return dispatched && { step: dispatched.step, message: message.text };
-}
-
-function keptOf(message: Message): ContentInput[] {
-  if (message.kind !== "message" || !message.isPassing) return [];
-  return [{ ref: message.ref, text: message.text, keepWhileRunning: true }];
-}
-
-function draftDispatch(
-  { dependencies, stepId, attempt }: Drive,
-  {
-    state,
-    step,
-    message,
-  }: { readonly state: OpenCoordination; readonly step: Step; readonly message: Message },
-): Command[] {
-  const dispatch: Command = {
-    type: "dispatchStep",
-    stepId,
-    attempt,
-    targetSession: chooseSession(dependencies, state, step, attempt),
-    ...(dependencies.settings.gateway !== undefined && { gateway: dependencies.settings.gateway }),
-    ...(message.kind === "message" && { message: message.ref }),
-  };
-  if (message.kind === "message") return [dispatch];
-  return [
-    dispatch,
-    ...createFailure({ stepId, attempt }, stepError("input_unavailable", message.why)).commands,
-  ];
 }
 
 async function start(drive: Drive, message: string): Promise<void> {
@@ -190,7 +165,8 @@ async function start(drive: Drive, message: string): Promise<void> {
   const order = now && (await orderFor(drive.dependencies, now.state, { step: now.step, message }));
   const { dependencies, signal } = drive;
   if (!now || !order || signal.aborted) return;
-  const place = await findPlace(dependencies, now);
+  const leftMs = Math.max(0, order.deadlineAtMs - dependencies.clock.now());
+  const place = await waitWithin(dependencies.clock, leftMs, findPlace(dependencies, now), LATE);
   if (place.kind === "refused") await conclude(drive, createUnplacedFailure(drive, place.message));
   if (place.kind !== "ready" || drive.signal.aborted) return;
   const waitMs = now.state.created.acknowledgeMs + START_GRACE_MS;
@@ -199,7 +175,10 @@ async function start(drive: Drive, message: string): Promise<void> {
   const unknown: Start = { kind: "unknown", message: "the runner did not answer in time" };
   const started = await askWithin({ ...dependencies, waitMs, signal }, () => starting, unknown);
   void starting.then(
-    () => stopIfOver(drive, now),
+    (answer) => {
+      if (answer.kind === "refused" && drive.starts.starting === starting) drive.starts.refusal = answer;
+      return stopIfOver(drive, now);
+    },
     () => undefined,
   );
   await record(drive, now, started);
@@ -336,6 +315,7 @@ async function recordLostChild(drive: Drive, now: Current): Promise<void> {
     await giveUp(drive, now, stepError("child_lost", "the host no longer knows the agent's run"));
     return;
   }
+  if (drive.starts.refusal) return record(drive, now, drive.starts.refusal);
   if (step.spec.deliveryMode === "best_effort") {
     const unconfirmed = stepError(
       "spawn_not_confirmed",
@@ -349,21 +329,32 @@ async function recordLostChild(drive: Drive, now: Current): Promise<void> {
   else await conclude(drive, createFailure(drive, stepError("input_unavailable", message.why)));
 }
 
-/**
- * Times the attempt out, once its agent is stopped: what it used decides what follows. Where `signal` is aborted meanwhile, whoever
- * takes the attempt up again does so.
- */
+/** Times the attempt out, unless its agent had completed before: then it has done its work, and what it left at work goes on. */
 async function timeOut(drive: Drive): Promise<void> {
   const now = await readCurrentAttempt(drive);
   if (!now) return;
   if (isDelivery(now.step)) return timeOutDelivery(drive, now);
+  const waiting = { ...drive.dependencies, signal: drive.signal, waitMs: LAST_LOOK_MS };
+  const stopByMs = addMs(waiting.clock.now(), BOUNDS.stopAgentMsMax);
+  const seen = await observeAttempt(waiting, now);
+  // How long it takes to record the work of an agent is no part of the time for stopping it.
+  const { waitMs } = limitWait(waiting, stopByMs);
+  if (!(await recordWork(drive, now, seen))) await stopAndTimeOut(drive, now, waitMs);
+}
+
+/**
+ * Times the attempt out, once its agent is stopped: what it used decides what follows. Where `signal` is aborted meanwhile, whoever
+ * takes the attempt up again does so.
+ */
+async function stopAndTimeOut(drive: Drive, now: Current, waitMs: number): Promise<void> {
   const { stepId, attempt, signal } = drive;
   const waiting = { ...drive.dependencies, signal };
   const { childSessionKey } = now.attempt;
   const submitting = { ...drive, session: childSessionKey };
-  const agent = { ...now, starter: findStarter(waiting, now.state, now.step), waitMs: STOP_MS_MAX };
+  const agent = { ...now, starter: findStarter(waiting, now.state, now.step), waitMs };
   const { cancelled, isLost, seen, nested } = await stopAgent(waiting, agent, submitting);
-  if (signal.aborted) return;
+  // The host may say only now that it had completed.
+  if (signal.aborted || (cancelled === "already_ended" && (await recordWork(drive, now, seen)))) return;
   // An agent that is out of reach is left as a stray: it is told to stop once more, and what it used counts then.
   const isStray = isPlanned(now.state) && cancelled === "unreachable" && !isLost;
   const used = createUsage(nested, ...(isStray ? [] : [await countAgentUse(waiting, submitting, seen)]));
@@ -371,6 +362,16 @@ async function timeOut(drive: Drive): Promise<void> {
   if (isPlanned(now.state) && !isStray)
     commands.push({ type: "stopChild", childSessionKey, outcome: cancelled });
   await submit(drive, commands);
+}
+
+/** Records what the agent had completed. Returns true where it had, and where `signal` is aborted. */
+async function recordWork(drive: Drive, now: Current, seen: Observation): Promise<boolean> {
+  if (seen.kind !== "ended" || seen.outcome !== "completed") return drive.signal.aborted;
+  if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
+  const waiting = { ...drive.dependencies, signal: drive.signal, waitMs: LAST_LOOK_MS };
+  const agent = { ...now, submitting: { ...drive, session: now.attempt.childSessionKey } };
+  const isRecorded = await recordCompletion(waiting, { ...now, running: now.attempt }, { agent, seen });
+  return isRecorded || drive.signal.aborted;
 }
 
 /**

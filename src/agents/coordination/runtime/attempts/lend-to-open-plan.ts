@@ -1,4 +1,6 @@
-/** Owns: setting budget aside for plans inside that an earlier release opened, which lent nothing. */
+/** Owns: what a plan inside asks to have set aside, also for one that an earlier release opened, which lent less or nothing. */
+import type { LendBudget } from "../../contracts/commands.ts";
+import type { SpendingLimit, Usage } from "../../contracts/fact-fields.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { listNested, type NestedDependencies } from "./nested-plans.ts";
@@ -9,27 +11,46 @@ interface AgentAtWork {
   readonly attempt: Attempt;
 }
 
-/** Lends budget to the plan that the agent of an attempt has open, unless some is lent to it. */
+/** A plan inside, and the attempt whose agent submitted it. */
+interface Borrower extends Pick<LendBudget, "stepId" | "attempt" | "to"> {
+  readonly budget: SpendingLimit | undefined;
+  readonly stepBudget: SpendingLimit | undefined;
+  readonly usedBefore: Usage | undefined;
+}
+
+/** Drafts a loan. A kind of budget that only the step has is lent too, up to what the step has of it. */
+export function draftLoan({ budget, stepBudget, usedBefore, stepId, attempt, to }: Borrower): LendBudget {
+  const limits = { ...stepBudget, ...budget };
+  return { type: "lendBudget", stepId, attempt, to, budget: limits, ...(usedBefore && { usedBefore }) };
+}
+
+/** Lends budget to the plan that the agent of an attempt has open, unless all kinds of it are lent. */
 export async function lendToOpenPlan(
   dependencies: NestedDependencies,
   { state, step, attempt: { childSessionKey: session } }: AgentAtWork,
 ): Promise<void> {
   const { attempt } = step.phase;
-  if (!state.created.plan?.budget || step.loan?.attempt === attempt) return;
+  if (isAllLent(state, step)) return;
   const { coordinationId: runId } = state;
-  const { stepId } = step.spec;
+  const { stepId, planned } = step.spec;
   const nested = await listNested(dependencies, { runId, stepId, attempt, session });
   const open = nested.find(({ kind }) => kind === "open");
   if (!open) return;
   const { parent, plan } = open.created;
-  await dependencies.runs.submit(runId, [
-    {
-      type: "lendBudget",
-      stepId,
-      attempt,
-      to: open.coordinationId,
-      budget: plan?.budget ?? {},
-      ...(parent?.usedBefore && { usedBefore: parent.usedBefore }),
-    },
-  ]);
+  const borrower = {
+    stepId,
+    attempt,
+    to: open.coordinationId,
+    budget: plan?.budget,
+    stepBudget: planned?.budget,
+    usedBefore: parent?.usedBefore,
+  };
+  await dependencies.runs.submit(runId, [draftLoan(borrower)]);
+}
+
+/** True where the attempt has a loan of each kind that the plan or the step limits. */
+function isAllLent({ created }: OpenCoordination, { spec, phase, loan }: Step): boolean {
+  const lent = loan?.attempt === phase.attempt ? loan.budget : {};
+  const { wallMs: _, ...limits } = { ...spec.planned?.budget, ...created.plan?.budget };
+  return Object.keys(limits).every((kind) => kind in lent);
 }

@@ -12,7 +12,14 @@ import {
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
 import { isGivenUp } from "../../ledger/given-up.ts";
-import type { Coordination, KnownCoordination, OpenCoordination, Spent, Step } from "../../ledger/state.ts";
+import {
+  isEnded,
+  type Coordination,
+  type KnownCoordination,
+  type OpenCoordination,
+  type Spent,
+  type Step,
+} from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
@@ -208,6 +215,32 @@ export async function cancelIfGivenUp(
 ): Promise<void> {
   if (isDelivery(step) && (await isOwnerGivenUp(dependencies, state)))
     await dependencies.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+}
+
+interface FollowDependencies extends Pick<NestedDependencies, "runs"> {
+  readonly lookAfter: (runId: CoordinationId, otherId: CoordinationId) => void;
+}
+
+/**
+ * Ends a plan that a spawned subagent submitted, once its spawn has ended in any way but completed. Until then the plan is looked at
+ * again whenever something is recorded of the spawn. A plan that the session submitted after the end of its spawn goes on.
+ */
+export async function endPlanWithSpawn(
+  { runs, lookAfter }: FollowDependencies,
+  plan: Coordination,
+): Promise<void> {
+  if (plan.kind !== "open" || !plan.created.parent || plan.cancelledBy === "parent") return;
+  const { coordinationId: aroundId, stepId } = plan.created.parent;
+  const status = await runs.findOnDisk(aroundId, (around) => {
+    const step = around.kind === "unopened" ? undefined : around.steps.get(stepId);
+    if (!step || step.spec.planned) return undefined;
+    if (!isEnded(step.phase)) return "open";
+    const isOver = step.phase.status !== "completed" && plan.createdAtMs <= step.phase.endedAtMs;
+    return isOver ? "over" : undefined;
+  });
+  if (status === "open") lookAfter(plan.coordinationId, aroundId);
+  if (status === "over")
+    await runs.submit(plan.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
 }
 
 /** True when the owner of a plan is the agent of an attempt that was given up. */

@@ -1,6 +1,7 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
 import { chooseTraceId, nameAttemptSpan } from "../../telemetry/span.ts";
-import type { ContentRef } from "../../contracts/fact-fields.ts";
+import type { Command } from "../../contracts/commands.ts";
+import { stepError, type ContentRef } from "../../contracts/fact-fields.ts";
 import {
   createIdempotencyKey,
   type CoordinationId,
@@ -23,8 +24,9 @@ import { fillInput } from "../../plan/fill-input.ts";
 import { instructionOf } from "../../plan/instruction.ts";
 import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
-import type { AgentRunner, Attempt, Order } from "../../ports/agent-runner.ts";
+import type { AgentRunner, Attempt, Order, Start } from "../../ports/agent-runner.ts";
 import { isElsewhere, nameStarter } from "./attempt-facts.ts";
+import { createFailure, type Outcome } from "./attempt-outcome.ts";
 import { formatDelivery, listDeliveredSteps, listToldReports } from "./delivery-message.ts";
 import { quoteReason } from "./quote-reason.ts";
 import { formatRevision } from "./revision-message.ts";
@@ -249,9 +251,37 @@ export function chooseSession(
   return `agent:${spec.agentId}:${kind}:coord-${dependencies.refOf(key).sha256.slice(0, 32)}` as SessionKey;
 }
 
+/** Drafts the record of the next attempt, with the text that must not be lost. Without a message the attempt has failed. */
+export function draftDispatch(
+  dependencies: RuntimeDependencies,
+  {
+    state,
+    step,
+    message,
+  }: { readonly state: OpenCoordination; readonly step: Step; readonly message: Message },
+): Outcome {
+  const { gateway } = dependencies.settings;
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt + 1 };
+  const dispatch: Command = {
+    type: "dispatchStep",
+    ...about,
+    targetSession: chooseSession(dependencies, state, step, about.attempt),
+    ...(gateway !== undefined && { gateway }),
+    ...(message.kind === "message" && { message: message.ref }),
+  };
+  if (message.kind === "unfillable") {
+    const failure = createFailure(about, stepError("input_unavailable", message.why));
+    return { ...failure, commands: [dispatch, ...failure.commands] };
+  }
+  const { ref, text, isPassing } = message;
+  return { commands: [dispatch], contents: isPassing ? [{ ref, text, keepWhileRunning: true }] : [] };
+}
+
 /** The start under way and the agent at work, for whoever has to stop them. */
 export interface AttemptStarts {
   starting?: Promise<unknown>;
+  /** The answer of the newest start, where the runner refused it, perhaps when nobody waited for it any more. */
+  refusal?: Start;
   /** The agent that was started, or found at work. Absent for a delivery: nobody stops the owner's session. */
   atWork?: { readonly runner: AgentRunner; readonly attempt: Attempt };
 }

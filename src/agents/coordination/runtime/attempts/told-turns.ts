@@ -85,6 +85,7 @@ function listTellingTurns(state: Coordination, session: SessionKey): ToldTurn[] 
       agentId: created.ownerAgent,
       childSessionKey: session,
       dispatchedAtMs: sinceMs,
+      isRepeated: true,
     };
     return subject.kind === "answer" ? { turn } : { turn, telling: { runId, tellingId } };
   });

@@ -11,6 +11,7 @@ import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneSlot } from "../../ports/lane-runner.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
+import { endPlanWithSpawn } from "../attempts/nested-plans.ts";
 import {
   addWaiting,
   beginEffect,
@@ -205,7 +206,10 @@ async function look(
     const plannedAtMs = dependencies.clock.now();
     const due = request.plan(state, plannedAtMs, computeCapacity(dependencies, memory, { runId, state }));
     const effects = dependencies.homes?.select(state, due) ?? due;
-    await Promise.all(effects.map((effect) => act(dispatching, { ...request, state, effect })));
+    await Promise.all([
+      endPlanWithSpawn(dispatching.effectDependencies, state),
+      ...effects.map((effect) => act(dispatching, { ...request, state, effect })),
+    ]);
     const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {

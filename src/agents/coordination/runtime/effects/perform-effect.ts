@@ -3,6 +3,7 @@ import { stepError } from "../../contracts/fact-fields.ts";
 import {
   addMs,
   type CoordinationId,
+  type EpochMs,
   type IdempotencyKey,
   type SessionKey,
   type StepId,
@@ -19,8 +20,15 @@ import {
 import type { EndCoordination } from "../../dispatch/effects/capacity.ts";
 import { isContinuedByUs } from "../../dispatch/effects/followed-steps.ts";
 import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts";
-import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
+import {
+  childOf,
+  openStepsOf,
+  type Coordination,
+  type OpenCoordination,
+  type Step,
+} from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
+import type { Attempt } from "../../ports/agent-runner.ts";
 import type { LaneRunner } from "../../ports/lane-runner.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
@@ -28,8 +36,10 @@ import { askWithin } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { QuestionWaits } from "../questions/question-waits.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
+import { observeAttempt } from "../attempts/attempt-facts.ts";
 import { cancelNested, type SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
+import { recordCompletion } from "../attempts/record-completion.ts";
 import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import { giveBudgetBack } from "../plans/give-budget-back.ts";
 import type { MergeDependencies } from "../worktrees/merge-worktree.ts";
@@ -100,21 +110,33 @@ function isOwnerQuiet({ turns, clock, homes }: EffectDependencies, state: OpenCo
   return quietSince !== undefined && now >= addMs(quietSince, state.created.settleMs);
 }
 
-/** A spawn of a model: the host is told to stop it. */
+/**
+ * A spawn of a model: the host is told to stop it. One that ended before it could be stopped ends as it did; where we continued it,
+ * only its completion counts.
+ */
 async function stopObserved(
   dependencies: EffectDependencies,
-  { coordinationId }: OpenCoordination,
+  planned: OpenCoordination,
   { stepId, attempt }: StopObserved,
 ): Promise<void> {
+  const { coordinationId } = planned;
   const state = await dependencies.runs.findOnDisk(coordinationId, (current) =>
-    current.kind === "open" && isToStop(current, { stepId, attempt }) ? current : undefined,
+    current.kind === "open" && isToStop(current, { stepId, attempt }, dependencies.clock.now())
+      ? current
+      : undefined,
   );
   if (!state) return;
-  const query = queryFor(state, stepId, new Set());
+  // The children of the child are stopped at the same time, and may have ended since.
+  const query = queryFor(planned, stepId, new Set());
   if (!query?.childSessionKey) return;
   const child = { runId: coordinationId, stepId, attempt, session: query.childSessionKey };
-  const cancelled = await stopChild(dependencies, state, { child, query });
-  if (dependencies.stopping.aborted) return;
+  const spawn: SpawnToStop = { state, child, query, continued: findContinued(state, stepId) };
+  const { stopping } = dependencies;
+  const isStopping = (): boolean => stopping.aborted;
+  const cancelled = await stopChild(dependencies, spawn);
+  if (isStopping()) return;
+  const hasEndedBefore = cancelled !== "stopped" && (await recordEarlierEnd(dependencies, spawn, cancelled));
+  if (hasEndedBefore || isStopping()) return;
   const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
   const error = stepError("child_cancelled", sentence);
   await dependencies.runs.submit(coordinationId, [
@@ -122,30 +144,73 @@ async function stopObserved(
   ]);
 }
 
+interface Continued {
+  readonly step: Step;
+  readonly running: Attempt;
+}
+
+interface SpawnToStop {
+  readonly state: OpenCoordination;
+  readonly child: SubmittingAttempt;
+  readonly query: SpawnQuery;
+  /** The attempt that we started; absent where the host did. */
+  readonly continued: Continued | undefined;
+}
+
 /** A child that we continued is ours to stop; any other is the host's. The plan that it submitted ends with it. */
 async function stopChild(
   dependencies: EffectDependencies,
-  state: OpenCoordination,
-  { child, query }: { readonly child: SubmittingAttempt; readonly query: SpawnQuery },
+  { child, query, continued }: SpawnToStop,
 ): Promise<Cancellation> {
-  const step = state.steps.get(child.stepId);
-  const continued = step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
-  if (continued) await dependencies.halt(continued.idempotencyKey);
+  if (continued) await dependencies.halt(continued.running.idempotencyKey);
   await cancelNested(dependencies, child);
   const stop = (): Promise<Cancellation> =>
-    continued ? dependencies.runners.subagent.cancel(continued) : dependencies.runner.stop(query);
+    continued ? dependencies.runners.subagent.cancel(continued.running) : dependencies.runner.stop(query);
   const cancelled = await answerOf(dependencies, stop, "unreachable");
   // Until then the child could submit another.
   await cancelNested(dependencies, child);
   return cancelled;
 }
 
+function findContinued(state: OpenCoordination, stepId: StepId): Continued | undefined {
+  const step = state.steps.get(stepId);
+  const running = step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
+  return step && running && { step, running };
+}
+
+/**
+ * Records how a child ended that had ended before it could be stopped. Returns true where it did, and where that is still to be
+ * learned: then the child is looked at again. One that only waited for its own children has not ended.
+ */
+async function recordEarlierEnd(
+  dependencies: EffectDependencies,
+  { state, child, query, continued }: SpawnToStop,
+  cancelled: Cancellation,
+): Promise<boolean> {
+  const { runId: coordinationId, stepId, attempt } = child;
+  if (continued) {
+    const waiting = { ...dependencies, signal: dependencies.stopping };
+    const agent = { runner: dependencies.runners.subagent, attempt: continued.running, submitting: child };
+    const seen = await observeAttempt(waiting, agent);
+    return recordCompletion(waiting, { state, ...continued }, { agent, seen });
+  }
+  const seen = await observe(dependencies, query, state);
+  if (seen.kind === "ended") {
+    await submitSeen(dependencies, { coordinationId, stepId, attempt, away: undefined }, seen);
+    return true;
+  }
+  // The host has not delivered the words of the child yet, or does not say.
+  const isUndelivered = seen.kind === "running" && !query.hasOpenChildren;
+  return cancelled === "already_ended" && (isUndelivered || seen.kind === "unknown");
+}
+
 function isToStop(
   state: OpenCoordination,
   { stepId, attempt }: Pick<StopObserved, "stepId" | "attempt">,
+  now: EpochMs,
 ): boolean {
   const step = state.steps.get(stepId);
-  return step?.phase.attempt === attempt && mustStopObserved(state, step);
+  return step?.phase.attempt === attempt && mustStopObserved(state, step, now);
 }
 
 /** The host's answer becomes facts; a child that is found again gets its envelope again. */

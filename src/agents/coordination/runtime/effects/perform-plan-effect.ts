@@ -13,15 +13,15 @@ import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/pl
 import { createIdempotencyKey } from "../../contracts/ids.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";
-import type { Cancellation, Observation } from "../../contracts/observation.ts";
+import type { Cancellation } from "../../contracts/observation.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
-import { readNewestOutcome } from "../attempts/attempt-outcome.ts";
-import { findStarter, nameStarter, hasAsked } from "../attempts/attempt-facts.ts";
+import { findStarter, nameStarter } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
-import { readEndAfterPlan, type AgentWithPlans, type SubmittingAttempt } from "../attempts/nested-plans.ts";
+import type { SubmittingAttempt } from "../attempts/nested-plans.ts";
+import { recordCompletion } from "../attempts/record-completion.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
@@ -80,12 +80,9 @@ async function admitSteps(
   await submit(dependencies, state, [await draftAdmission(ruled, { graph, from, forkedFrom })]);
 }
 
-interface Ended {
+interface Stopped {
   readonly state: PlannedCoordination;
   readonly step: Step;
-}
-
-interface Stopped extends Ended {
   readonly running: Attempt;
 }
 
@@ -111,7 +108,7 @@ async function stopStep(
   if (isStopping()) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
   const isRecorded =
-    mayBeDone && (await recordCompletion(dependencies, due, { agent: { ...agent, submitting }, seen }));
+    mayBeDone && (await recordCompletion(waiting, due, { agent: { ...agent, submitting }, seen }));
   if (isRecorded || isStopping()) return;
   const error = stepError("child_cancelled", describeCancellation(cancelled));
   const used = createUsage(nested, await countAgentUse(dependencies, submitting, seen));
@@ -139,36 +136,6 @@ function findAttemptToStop(
   if (step?.phase.attempt !== attempt || !mustStop(state, step, clock.now())) return undefined;
   const running = attemptOf(state, step);
   return running && { state, step, running };
-}
-
-/** Records the completion where the agent had completed before it could be stopped. Returns whether it had. */
-async function recordCompletion(
-  dependencies: EffectDependencies,
-  stopped: Stopped,
-  { agent, seen }: { readonly agent: AgentWithPlans; readonly seen: Observation },
-): Promise<boolean> {
-  if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
-  const waiting = { ...dependencies, signal: dependencies.stopping };
-  const ending = await readEndAfterPlan(waiting, agent, seen);
-  if (ending?.outcome !== "completed") return false;
-  const readAttempt = (): Promise<Ended | undefined> => readStoppedAttempt(dependencies, stopped);
-  const { state } = (await readAttempt()) ?? stopped;
-  if (hasAsked(state, stopped.running)) return false;
-  const attempt = { current: stopped, readAttempt };
-  const { commands, contents } = await readNewestOutcome(dependencies, attempt, ending);
-  await dependencies.runs.submit(stopped.state.coordinationId, commands, contents);
-  return true;
-}
-
-/** Reads a stopped attempt as the ledger has it now: its agent may have reported, or asked, while it was stopped. */
-async function readStoppedAttempt(
-  { runs }: EffectDependencies,
-  { state: before, step: { spec, phase } }: Stopped,
-): Promise<Ended | undefined> {
-  const state = await runs.state(before.coordinationId);
-  if (state.kind !== "open" || !isPlanned(state)) return undefined;
-  const step = state.steps.get(spec.stepId);
-  return step?.phase.attempt === phase.attempt ? { state, step } : undefined;
 }
 
 function describeCancellation(cancelled: Cancellation): string {

@@ -62,16 +62,36 @@ function createCheckPart(
   };
 }
 
+export interface SpawnedAgent extends Pick<Gated, "agentId" | "runner"> {
+  /** The spawn asks for a value of a certain form, which the host hands to the parent beside the child's words. */
+  readonly hasOutputSchema?: boolean;
+}
+
 /**
- * Explains to the model why a spawn is refused: the words of a session of the host's ACP backend cannot be kept back, so it must not
- * be spawned where they would have to be.
+ * Explains to the model why a spawn is refused: neither the words of a session of the host's ACP backend nor a value of the form that
+ * the spawn asks for can be kept back, so it must not happen where they would have to be.
  */
 export function explainUngateable(
   gate: Gate | undefined,
-  { agentId, runner }: Pick<Gated, "agentId" | "runner">,
+  { agentId, runner, hasOutputSchema = false }: SpawnedAgent,
 ): string | undefined {
-  if (runner !== "acp" || !gate || !isStrict(gate)) return undefined;
-  return `results of agent ${agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
+  if (!gate || !isStrict(gate)) return undefined;
+  if (runner === "acp")
+    return `results of agent ${agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
+  return hasOutputSchema
+    ? `results of agent ${agentId} must be checked, and a value of the form that outputSchema asks for cannot be held back; spawn it without outputSchema, and say in its task in which form its last words must be`
+    : undefined;
+}
+
+/** Explains to the model why a spawn that is not recorded is refused: only results that the ledger knows of are held. */
+export function explainUnheldResult(
+  gate: Gate | undefined,
+  spawned: SpawnedAgent,
+  because: string,
+): string | undefined {
+  if (!gate || !isStrict(gate)) return undefined;
+  const unheld = `results of agent ${spawned.agentId} must be checked, and ${because}, so nothing would hold them`;
+  return explainUngateable(gate, spawned) ?? unheld;
 }
 
 /** G2: what its planner doubts is for people to begin; absent where it is sure enough, or says nothing. */

@@ -3,7 +3,6 @@
  * time, so many deep, and with no more budget than is left around it. Inside of a plan it may last only as long as the attempt.
  */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import type { Command } from "../../contracts/commands.ts";
 import type { SpendingLimit } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
@@ -18,6 +17,7 @@ import {
 } from "../../ledger/state.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
+import { draftLoan } from "../attempts/lend-to-open-plan.ts";
 import { findNestedPlan, sumNested, type NestedDependencies } from "../attempts/nested-plans.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
@@ -64,7 +64,7 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
  */
 export async function borrowBudget(
   { runs }: NestedDependencies,
-  { coordinationId: to, budget = {} }: StepGraph,
+  { coordinationId: to, budget }: StepGraph,
   place: PlanPlace,
 ): Promise<PlanPlace> {
   if (place.kind !== "inside") return place;
@@ -72,15 +72,9 @@ export async function borrowBudget(
   const around = await runs.state(coordinationId);
   // The step may be a spawn with no plan around it: then there is no budget.
   if (around.kind === "unopened" || !around.plan) return place;
-  const lent: Command = {
-    type: "lendBudget",
-    stepId,
-    attempt,
-    to,
-    budget,
-    ...(usedBefore && { usedBefore }),
-  };
-  const submitted = await runs.submit(coordinationId, [lent]);
+  const stepBudget = around.steps.get(stepId)?.spec.planned?.budget;
+  const loan = draftLoan({ stepId, attempt, to, budget, stepBudget, usedBefore });
+  const submitted = await runs.submit(coordinationId, [loan]);
   if (submitted.kind === "refused")
     return submitted.code === "BUDGET_SPENT" ? createNoBudget() : createTooLate();
   const { state } = submitted;

@@ -64,7 +64,7 @@ export interface QuestionToSession {
   readonly isWithheld: boolean;
 }
 
-/** The newest questions to a session in one coordination, and how many older ones are not listed. */
+/** The questions to a session in one coordination that expire first, and how many more are not listed. */
 export interface QuestionsToSession {
   readonly questions: readonly QuestionToSession[];
   readonly leftOut: number;
@@ -107,7 +107,7 @@ export interface QuestionRequests {
   isCountedAnswer(request: AnswerRequest): Promise<boolean>;
   /** The model of a session answers a question that this very session was asked. @throws CoordinationError as `answer` */
   answerChild(answer: ParentAnswer): Promise<QuestionAnswered>;
-  /** Lists open questions of a session's children to it in a coordination, the newest first, bounded. */
+  /** Lists open questions of a session's children to it in a coordination, those that expire first, bounded. */
   listQuestionsTo(session: SessionKey, coordinationId: CoordinationId): Promise<QuestionsToSession>;
   /** Puts a question to people, or to the parent of the session that asks. @throws CoordinationError when it could not be recorded. */
   ask(request: AskRequest): Promise<AskOutcome>;

@@ -22,11 +22,11 @@ export async function listQuestionsTo(
     .filter(
       ({ askedOf, forwardedAtMs, closed }) => askedOf === session && forwardedAtMs === undefined && !closed,
     );
-  const newest = open.slice(-LISTED_MAX).toReversed();
+  const listed = open.toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs).slice(0, LISTED_MAX);
   const questions = await Promise.all(
-    newest.map((question) => describeQuestionTo(dependencies, state, question)),
+    listed.map((question) => describeQuestionTo(dependencies, state, question)),
   );
-  return { questions, leftOut: open.length - newest.length };
+  return { questions, leftOut: open.length - listed.length };
 }
 
 async function describeQuestionTo(

@@ -2,11 +2,12 @@
  * Owns: telling a session, once, what it waits for: what became of a result that was kept from it, or the answer of people.
  *
  * D1 that it is to be told follows from the log; that it was told is recorded after it. D2 telling again under the same key is one
- * turn. A telling that is not certain is `unknown`, and is not repeated.
+ * turn. A telling that is not certain is `unknown`, and is not repeated; where its turn failed before the session had the message, the
+ * runner of owners begins another.
  */
 import { addMs, type CoordinationId, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
-import type { Observation } from "../../contracts/observation.ts";
+import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import { isGivenUp } from "../../ledger/given-up.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
@@ -130,7 +131,9 @@ async function canStartAgain(
   due: Due,
   asker: Asker | undefined,
 ): Promise<boolean> {
-  if (dependencies.stopping.aborted || isAboutToStop(dependencies, asker)) return false;
+  const { runs, stopping } = dependencies;
+  const current = asker && findAsker(await runs.state(due.state.coordinationId), due.telling.session);
+  if (stopping.aborted || (asker && !current) || isAboutToStop(dependencies, current)) return false;
   return !(await isInVain(dependencies, due));
 }
 
@@ -198,9 +201,15 @@ function describeDelivery(order: Order, seen: Observation): Delivered {
     return createNotDelivered(childSessionKey, "the host began no turn with it in time");
   const childRunId = seen.kind === "unknown" ? {} : { childRunId: seen.childRunId };
   const turn: Attempt = { idempotencyKey, agentId, childSessionKey, dispatchedAtMs, ...childRunId };
-  const isTold = seen.kind === "ended" && seen.outcome === "completed";
-  return { delivery: isTold ? "delivered" : "unknown", answered: { kind: "turn", turn } };
+  const delivery = (seen.kind === "ended" ? DELIVERIES[seen.outcome] : undefined) ?? "unknown";
+  return { delivery, answered: { kind: "turn", turn } };
 }
+
+/** To the runner of owners a turn has failed only where the session never had its message. After other ends it may have had it. */
+const DELIVERIES: Partial<Record<ChildEnding["outcome"], Delivered["delivery"]>> = {
+  completed: "delivered",
+  failed: "not_delivered",
+};
 
 function start(dependencies: TellDependencies, order: Order): Promise<Start> {
   return answer(dependencies, () => dependencies.runners.owner.start(order), {
@@ -235,6 +244,7 @@ async function orderFor(
     agentId: created.ownerAgent,
     childSessionKey: telling.session,
     dispatchedAtMs: telling.sinceMs,
+    isRepeated: true,
     envelope: {
       coordinationId,
       stepId: telling.of.kind === "result" ? telling.of.stepId : (telling.tellingId as never),

@@ -15,11 +15,13 @@ import type { PrivilegesConfig } from "../../contracts/config/privileges-config.
 import type { Privilege } from "../../contracts/privilege.ts";
 import type { TreeBudget } from "../../contracts/usage.ts";
 import type { Gate } from "../../contracts/verification.ts";
-import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
+import { isPlanned, stopOf } from "../../dispatch/plan-rules.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
@@ -39,10 +41,20 @@ export interface SpawnRequest {
   readonly traceId?: string;
   readonly spawn: Omit<
     AdmitSpawn,
-    "type" | "child" | "parentStepId" | "sourceSession" | "input" | "timeoutMs" | "gate" | "privilege"
+    | "type"
+    | "child"
+    | "parentStepId"
+    | "sourceSession"
+    | "input"
+    | "timeoutMs"
+    | "gate"
+    | "privilege"
+    | "countsLoans"
   > & {
     /** Bounds on the child, set by the session that spawns it. */
     readonly askedPrivilege?: Privilege;
+    /** The host hands the parent a value of a certain form, beside what the child says. */
+    readonly hasOutputSchema?: boolean;
     /** Absent: the configured limit. */
     readonly timeoutMs?: number;
   };
@@ -58,6 +70,7 @@ export type Admission =
 export interface AdmitDependencies {
   readonly store: LedgerStore;
   readonly runs: RunLog;
+  readonly clock: Clock;
   readonly settings: {
     readonly stepTimeoutMs: number;
     readonly settleMs: number;
@@ -106,11 +119,25 @@ function refuseUngateable({ gateOf }: AdmitDependencies, { spawn }: SpawnRequest
  * Refuses what would be stopped as soon as it is there. The core admits it all the same, so that older logs are decided as they
  * were, and so that a child which the host made meanwhile has a step that can be stopped.
  */
-function refuseCancelled(state: Coordination, parentStepId: StepId | undefined): Refused | undefined {
+function refuseStopped(
+  state: Coordination,
+  parentStepId: StepId | undefined,
+  now: EpochMs,
+): Refused | undefined {
   if (state.kind !== "open") return undefined;
   const parent = parentStepId && state.steps.get(parentStepId);
-  if ((state.cancelledBy ?? parent?.cancelledBy) === undefined) return undefined;
-  const reason = "the work that this subagent is for was cancelled; end your own, and begin nothing more";
+  if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined)
+    return createStopped(
+      "the work that this subagent is for was cancelled; end your own, and begin nothing more",
+    );
+  const stop = isPlanned(state) ? stopOf(state, now) : undefined;
+  return (
+    stop &&
+    createStopped(`the plan that this work belongs to has stopped: ${stop}; finish without another subagent`)
+  );
+}
+
+function createStopped(reason: string): Refused {
   return { kind: "refused", code: "PLAN_STOPPED", reason };
 }
 
@@ -179,7 +206,7 @@ async function join(
   if (state.kind === "open" && state.created.budget) await dependencies.usage.flush();
   return (
     refuseUngateable(ruled, request) ??
-    refuseCancelled(state, home.parentStepId) ??
+    refuseStopped(state, home.parentStepId, dependencies.clock.now()) ??
     (await dependencies.runs.submit(
       home.runId,
       [draftAdmissionOfSpawn(ruled, request, home.parentStepId)],
@@ -240,7 +267,7 @@ function draftAdmissionOfSpawn(
   request: SpawnRequest,
   parentStepId?: StepId,
 ): AdmitSpawn {
-  const { askedPrivilege, ...spawn } = request.spawn;
+  const { askedPrivilege, hasOutputSchema: _, ...spawn } = request.spawn;
   const gate = gateOf(spawn);
   const privilege = privilegeOf(privileges, { agentId: spawn.agentId, askedPrivilege });
   return {
@@ -253,6 +280,7 @@ function draftAdmissionOfSpawn(
     input: request.input.ref,
     timeoutMs: request.spawn.timeoutMs ?? settings.stepTimeoutMs,
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
+    countsLoans: true,
   };
 }
 

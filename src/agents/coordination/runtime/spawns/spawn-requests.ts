@@ -13,7 +13,6 @@ import { isFollowed } from "../../dispatch/effects/followed-steps.ts";
 import { commandFromOutcome } from "../../dispatch/effects/rule-on-observation.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { childOf, type Step } from "../../ledger/state.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
@@ -43,7 +42,6 @@ export interface SpawnRequests {
 }
 
 export interface SpawnRequestDependencies extends AdmitDependencies {
-  readonly clock: Clock;
   readonly content: ContentStore;
   readonly logger: Logger;
   readonly gate: SpawnGate;
@@ -171,7 +169,7 @@ async function refuseSpawn(
   const error = stepError("spawn_refused", message);
   const { coordinationId, stepId } = claim;
   await submit(dependencies, coordinationId, [
-    { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook" },
+    { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook", unspawned: true },
   ]);
 }
 

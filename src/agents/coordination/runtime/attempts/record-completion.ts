@@ -1,0 +1,45 @@
+/** Owns: recording what an agent had completed before it could be stopped. */
+import type { Observation } from "../../contracts/observation.ts";
+import type { OpenCoordination, Step } from "../../ledger/state.ts";
+import type { Attempt } from "../../ports/agent-runner.ts";
+import type { Stoppable } from "../environment/bounded-answer.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { hasAsked } from "./attempt-facts.ts";
+import { readNewestOutcome } from "./attempt-outcome.ts";
+import { readEndAfterPlan, type AgentWithPlans } from "./nested-plans.ts";
+
+interface Ended {
+  readonly state: OpenCoordination;
+  readonly step: Step;
+}
+
+interface Stopped extends Ended {
+  readonly running: Attempt;
+}
+
+/** Records the completion where the agent had completed before it could be stopped. Returns whether it had. */
+export async function recordCompletion(
+  waiting: RuntimeDependencies & Stoppable,
+  stopped: Stopped,
+  { agent, seen }: { readonly agent: AgentWithPlans; readonly seen: Observation },
+): Promise<boolean> {
+  if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
+  const ending = await readEndAfterPlan(waiting, agent, seen);
+  if (ending?.outcome !== "completed") return false;
+  const readAttempt = (): Promise<Ended | undefined> => readStoppedAttempt(waiting, stopped);
+  const { state } = (await readAttempt()) ?? stopped;
+  if (hasAsked(state, stopped.running)) return false;
+  const { commands, contents } = await readNewestOutcome(waiting, { current: stopped, readAttempt }, ending);
+  await waiting.runs.submit(stopped.state.coordinationId, commands, contents);
+  return true;
+}
+
+/** Reads a stopped attempt as the ledger has it now: its agent may have reported, or asked, while it was stopped. */
+async function readStoppedAttempt(
+  { runs }: Pick<RuntimeDependencies, "runs">,
+  { state: before, step: { spec, phase } }: Stopped,
+): Promise<Ended | undefined> {
+  const state = await runs.state(before.coordinationId);
+  const step = state.kind === "open" ? state.steps.get(spec.stepId) : undefined;
+  return state.kind === "open" && step?.phase.attempt === phase.attempt ? { state, step } : undefined;
+}

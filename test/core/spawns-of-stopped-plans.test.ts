@@ -1,0 +1,186 @@
+/** Spawns by agents of completed steps when the plan stops: they are stopped with it, and may begin nothing more. */
+import { describe, expect, it } from "vitest";
+import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import { createWorld, spawnOf, type World } from "../support/fake-clock-host.ts";
+import type { GivenGates } from "../support/gate-dependencies.ts";
+import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
+import {
+  createGatesWith,
+  createRuling,
+  createScriptedVerifier,
+  spawnChild,
+  waitUntilQuiet,
+  type Answers,
+  type SpawnedChild,
+} from "./gates-world.ts";
+import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
+
+interface SpawnAtWork extends Pick<SpawnedChild, "session"> {
+  readonly run: PlanRun;
+  readonly child: SpawnedChild;
+}
+
+/** A world whose later attempts of the spawn work on, and nobody hears of their end. */
+function createDeafWorld(gates: GivenGates = {}): World {
+  const runner = createScriptedRunner(scriptOf({ a: ["work"], b: ["work"], "@step-3": ["work"] }));
+  const ignoreEnd: typeof runner.follow = (attempt, signal) =>
+    attempt.idempotencyKey.includes("@step-3")
+      ? new Promise((resolve) => {
+          signal.addEventListener("abort", () => resolve({ kind: "unknown" }));
+        })
+      : runner.follow(attempt, signal);
+  return createWorld({}, { ...runner, follow: ignoreEnd }, gates);
+}
+
+/** A plan whose step `a` completed while what its agent spawned goes on, and whose step `b` is at work. */
+async function runWithSpawn(fields: Fields, gates: GivenGates = {}): Promise<SpawnAtWork> {
+  const run = await submitTo(createDeafWorld(gates), plan([step("a"), step("b")], fields));
+  const agent = run.ordersOf("a").at(-1)!.childSessionKey;
+  const child = await spawnChild(run.world, run.coordinator, "t", agent);
+  run.world.plans.end("a", endDone());
+  await run.advance(10_000);
+  expect(await run.fates()).toMatchObject({ a: "completed", b: "running", "@step-3": "running" });
+  return { run, child, session: child.session };
+}
+
+const createChecks = (answers: Answers): GivenGates => ({
+  gates: createGatesWith(["lint"]),
+  verifier: createScriptedVerifier(answers).verifier,
+});
+
+const FAIL_FAST = {
+  failurePolicy: { retryBudget: 5, timeoutPolicy: "fail_fast", escalationPolicy: "none" },
+};
+
+describe("what the agent of a completed step has spawned", () => {
+  it("is stopped where another step fails and the plan fails fast, and the owner is told", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(10_000);
+    expect(run.world.host.children.get(session)?.ending).toEqual({ outcome: "cancelled" });
+    expect((await run.view()).status).toBe("failed");
+    await run.close();
+  });
+
+  it("is stopped at the deadline of the plan, and the owner is told", async () => {
+    const { run, session } = await runWithSpawn({ deadlineMs: 60_000 });
+    run.world.plans.end("b", endDone());
+    await run.advance(40_000);
+    expect(run.world.host.children.get(session)?.ending).toBeUndefined();
+    await run.advance(20_000);
+    expect(run.world.host.children.get(session)?.ending).toEqual({ outcome: "cancelled" });
+    expect((await run.view()).status).toBe("success");
+    await run.close();
+  });
+
+  it("may spawn nothing more once the plan has stopped", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    // The host does not answer, so the child is still at work.
+    run.world.host.stop = () => new Promise(() => undefined);
+    run.world.plans.end("b", endFailing("no"));
+    await waitUntilQuiet(run.world);
+    expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source: session }))).toEqual({
+      kind: "refused",
+      code: "PLAN_STOPPED",
+      reason: "the plan that this work belongs to has stopped: fail_fast; finish without another subagent",
+    });
+    await run.coordinator.stop();
+  });
+});
+
+describe("what the agent of a completed step has spawned, and has ended before it could be stopped", () => {
+  const COMPLETED = { outcome: "completed" } as const;
+  /** The answer of a host that has not delivered the words of an ended child to its parent. */
+  const answerUndelivered = (run: PlanRun): NonNullable<World["host"]["says"]> => {
+    const { children } = run.world.host;
+    return ({ childSessionKey }): Promise<Observation> => {
+      const child = childSessionKey && children.get(childSessionKey);
+      return Promise.resolve(child ? { kind: "running", ...child } : { kind: "absent" });
+    };
+  };
+
+  it("has done its work where the plan fails fast", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    run.world.host.end(session, COMPLETED);
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(10_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.close();
+  });
+
+  it("has done its work, which is checked, where the deadline of the plan comes", async () => {
+    const checks = createChecks(() => createRuling("pass"));
+    const { run, child } = await runWithSpawn({ deadlineMs: 60_000 }, checks);
+    await child.says("all is well");
+    run.world.host.end(child.session, COMPLETED);
+    run.world.plans.end("b", endDone());
+    await run.advance(60_000);
+    expect(run.events("result.verified").map(({ payload }) => payload.stepId)).toContain("@step-3");
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.close();
+  });
+
+  it("has failed where it did", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    run.world.host.end(session, { outcome: "failed", message: "no more" });
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(10_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "failed" });
+    await run.close();
+  });
+
+  it("is waited for until the host has delivered its words", async () => {
+    const { run, child } = await runWithSpawn(FAIL_FAST);
+    run.world.host.end(child.session, COMPLETED);
+    run.world.host.says = answerUndelivered(run);
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(30_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    await child.ends();
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.advance(10_000);
+    await run.close();
+  });
+
+  it("is asked about again where the host does not say how it ended, and cancelled once the host cannot stop it", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    const { host } = run.world;
+    host.end(session, COMPLETED);
+    host.says = () => Promise.resolve({ kind: "unknown" });
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(60_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    host.stop = () => Promise.resolve("unreachable");
+    await run.advance(60_000);
+    const [failed] = run.events("step.failed").filter(({ nodeId }) => nodeId === "@step-3");
+    expect(failed?.payload.error).toMatchObject({ message: "cancelled; the host could not stop it" });
+    expect(run.events("coordination.terminal")).toHaveLength(1);
+    await run.close();
+  });
+
+  it("is cancelled where it only waited for what it had spawned itself", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    await spawnChild(run.world, run.coordinator, "below", session);
+    run.world.host.end(session, COMPLETED);
+    run.world.host.says = answerUndelivered(run);
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(10_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "cancelled", "@step-4": "cancelled" });
+    await run.close();
+  });
+
+  it("has done its work also where that was a revision", async () => {
+    // The second result that is checked is the first one of the spawn.
+    const checks = createChecks((_, time) => createRuling(time === 2 ? "revise" : "pass"));
+    const { run, child } = await runWithSpawn({ deadlineMs: 60_000 }, checks);
+    await child.says("all is well");
+    await child.ends();
+    await run.advance(5_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    run.world.plans.end("@step-3", endDone({ n: 2 }));
+    run.world.plans.end("b", endDone());
+    await run.advance(60_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.close();
+  });
+});

@@ -233,6 +233,16 @@ describe("serve with --ledger postgres://...", () => {
   });
 });
 
+/** Reads of a whole moment, as those of the inspection, still have room. */
+const FIND_ROOM = `
+  create function find_room() returns boolean language plpgsql as
+  $$ begin
+    if current_setting('transaction_isolation') <> 'repeatable read' then
+      raise exception 'no space left on device' using errcode = 'disk_full';
+    end if;
+    return true;
+  end $$;`;
+
 test("verify keeps the problems that it found before the server had no room to go on", async () => {
   await using damaged = await createTestSchema();
   const store = await openTestPostgres(damaged.url);
@@ -240,15 +250,8 @@ test("verify keeps the problems that it found before the server had no room to g
   await store.append(openRun("b").request);
   await store.workflows.append(beginRun("workflow").request);
   await store.close();
-  // Reads of a whole moment, as those of the inspection, still have room.
   await damaged.query(
-    `create function find_room() returns boolean language plpgsql as
-     $$ begin
-       if current_setting('transaction_isolation') <> 'repeatable read' then
-         raise exception 'no space left on device' using errcode = 'disk_full';
-       end if;
-       return true;
-     end $$;
+    `${FIND_ROOM}
      alter table run rename to stored_run;
      create view run as select * from stored_run where kind <> 'workflow' or find_room()`,
   );
@@ -270,15 +273,9 @@ test("verify keeps what it found of an anchor before the server had no room to g
   for (const name of ["a", "b"]) await store.append(openRun(name).request);
   await store.workflows.append(beginRun("workflow").request);
   await store.close();
-  // A run of another kind is met only where all runs are read, and reads of a whole moment still have room.
+  // A run of another kind is met only where all runs are read.
   await cut.query(
-    `create function find_room() returns boolean language plpgsql as
-     $$ begin
-       if current_setting('transaction_isolation') <> 'repeatable read' then
-         raise exception 'no space left on device' using errcode = 'disk_full';
-       end if;
-       return true;
-     end $$;
+    `${FIND_ROOM}
      alter table run disable trigger user;
      alter table run drop constraint run_kind_check;
      update run set kind = 'other' where kind = 'workflow';

@@ -137,6 +137,7 @@ describe("what the host's task rows say of a spawn", () => {
     ["succeeded", "not_applicable", { outcome: "completed" }],
     ["timed_out", "delivered", { outcome: "timed_out" }],
     ["cancelled", "dismissed", { outcome: "cancelled", message: "why" }],
+    ["cancelled", "pending", { outcome: "cancelled", message: "why" }],
     ["failed", "failed", { outcome: "failed", message: "why" }],
     ["lost", "parent_missing", { outcome: "failed", message: "why" }],
   ])("%s and %s is an ending", (status, deliveryStatus, ending) => {

@@ -152,14 +152,15 @@ function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
 
 /**
  * An orchestrator's row says "succeeded" when its first turn ends, though it still waits for its children: delivery tells.
- * But the host gives up some deliveries after three tries and leaves them pending for ever.
+ * But the host gives up some deliveries after three tries and leaves them pending for ever, and delivers nothing of a child that
+ * was cancelled.
  */
 function isUndelivered(
-  { deliveryStatus, endedAt }: TaskRow,
+  { status, deliveryStatus, endedAt }: TaskRow,
   { hasOpenChildren }: SpawnQuery,
   now: number,
 ): boolean {
-  if (deliveryStatus !== "pending") return false;
+  if (deliveryStatus !== "pending" || status === "cancelled") return false;
   return hasOpenChildren || endedAt === undefined || now - endedAt < DELIVERY_MS_MAX;
 }
 

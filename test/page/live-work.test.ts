@@ -1,30 +1,12 @@
 /** Owns: the pictures of work that goes on while somebody looks at them. */
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
-import {
-  createManualClock,
-  createTempFolder,
-  openTestLedger,
-  type TempFolder,
-} from "../support/temp-ledger.ts";
-import { startBrowser } from "./browser.ts";
+import { createManualClock, openTestLedger } from "../support/temp-ledger.ts";
 import { holdAnswer, settle } from "./held-route.ts";
-import { go, visitPage, type Play } from "./visit.ts";
+import { go, openTestBrowser, visitPage, type Play } from "./visit.ts";
 
-let folder: TempFolder;
-let browser: Browser;
-
-beforeAll(async () => {
-  folder = createTempFolder();
-  browser = await startBrowser();
-});
-
-afterAll(async () => {
-  await browser.close();
-  folder[Symbol.dispose]();
-});
+const { folder, browser } = await openTestBrowser();
 
 interface Work {
   readonly id: CoordinationId;

@@ -1,34 +1,17 @@
 /** Owns: the page of work whose agents run plans of their own: their steps are in its tree. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { admit, dispatch, openPlan, planStep, startStep } from "../core/planned-scene.ts";
 import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
-import {
-  createManualClock,
-  createTempFolder,
-  openTestLedger,
-  type TempFolder,
-} from "../support/temp-ledger.ts";
-import { startBrowser } from "./browser.ts";
+import { createManualClock, openTestLedger } from "../support/temp-ledger.ts";
 import { holdAnswer } from "./held-route.ts";
-import { go, visitPage, type Play } from "./visit.ts";
+import { go, openTestBrowser, visitPage, type Play } from "./visit.ts";
 
 const CHILD = "agent:main:subagent:child" as SessionKey;
 
-let folder: TempFolder;
-let browser: Browser;
-
-beforeAll(async () => {
-  folder = createTempFolder();
-  browser = await startBrowser();
-});
-
-afterAll(async () => {
-  await browser.close();
-  folder[Symbol.dispose]();
-});
+const { folder, browser } = await openTestBrowser();
 
 interface Nesting {
   readonly id: CoordinationId;

@@ -1,6 +1,5 @@
 /** Owns: what people see of questions and conflicts before they rule on them: all that are open, and what each button does. */
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type {
   CoordinationId,
@@ -14,34 +13,16 @@ import { recordPlans } from "../cli/recorded-plan.ts";
 import { createAskedByOwner, createOpening, recordCommands, spawn } from "../cli/recorded-questions.ts";
 import { step } from "../core/plan-scene.ts";
 import { contentOf, OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
-import {
-  createManualClock,
-  createTempFolder,
-  openTestLedger,
-  TEST_EPOCH_MS,
-  type TempFolder,
-} from "../support/temp-ledger.ts";
-import { startBrowser } from "./browser.ts";
+import { createManualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { FAILED_REASON, recordFailedReport } from "./filled-ledger.ts";
 import { holdNext } from "./held-route.ts";
-import { go, visitPage } from "./visit.ts";
+import { go, openTestBrowser, visitPage } from "./visit.ts";
 
 const CLAIM_MS = 5_000;
 /** The server beats every ten seconds. */
 const BEAT_WAIT = { timeout: 20_000 };
 
-let folder: TempFolder;
-let browser: Browser;
-
-beforeAll(async () => {
-  folder = createTempFolder();
-  browser = await startBrowser();
-});
-
-afterAll(async () => {
-  await browser.close();
-  folder[Symbol.dispose]();
-});
+const { folder, browser } = await openTestBrowser();
 
 describe("questions", () => {
   it("are listed 500 at once, those that expire first, and that there are more is said", async () => {

@@ -1,6 +1,6 @@
 /** Owns: what the panel of a step says of its result, also where that changes while somebody looks at it. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
@@ -11,16 +11,10 @@ import {
   type RecordedCommand,
 } from "../cli/recorded-questions.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
-import {
-  createManualClock,
-  createTempFolder,
-  openTestLedger,
-  type TempFolder,
-} from "../support/temp-ledger.ts";
-import { startBrowser } from "./browser.ts";
+import { createManualClock, openTestLedger } from "../support/temp-ledger.ts";
 import { FAILED, FAILED_REASON, recordFailedReport } from "./filled-ledger.ts";
 import { holdAnswer, holdNext, settle } from "./held-route.ts";
-import { go, visitPage, type Play } from "./visit.ts";
+import { go, openTestBrowser, visitPage, type Play } from "./visit.ts";
 
 const DRAFT = "the draft of the first step";
 const REVIEW = "the review of the second step";
@@ -28,18 +22,7 @@ const CORRECTED = "what people wrote instead";
 const RESULT = /\/result$/u;
 const HELD_WORDS = "It is held and does not count yet.";
 
-let folder: TempFolder;
-let browser: Browser;
-
-beforeAll(async () => {
-  folder = createTempFolder();
-  browser = await startBrowser();
-});
-
-afterAll(async () => {
-  await browser.close();
-  folder[Symbol.dispose]();
-});
+const { folder, browser } = await openTestBrowser();
 
 interface Work {
   readonly id: CoordinationId;

@@ -1,10 +1,25 @@
 /** Owns: a server of its own and a signed-in page for each test, because a link signs in once. */
 import type { Browser, Page } from "playwright-core";
-import { expect } from "vitest";
-import { openPage, type Viewing, type WatchedPage } from "./browser.ts";
+import { afterAll, expect } from "vitest";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { openPage, startBrowser, type Viewing, type WatchedPage } from "./browser.ts";
 import { startServe, type Served } from "./page-stage.ts";
 
 export type Play = (watched: WatchedPage, served: Served) => Promise<void>;
+
+/** Starts a browser, and makes a folder for ledgers, for the tests of a file. Both end with them. */
+export async function openTestBrowser(): Promise<{
+  readonly browser: Browser;
+  readonly folder: TempFolder;
+}> {
+  const folder = createTempFolder();
+  const browser = await startBrowser();
+  afterAll(async () => {
+    await browser.close();
+    folder[Symbol.dispose]();
+  });
+  return { browser, folder };
+}
 
 export interface Visited {
   readonly browser: Browser;

@@ -14,6 +14,9 @@ const TIMED = [
   "test/plugin/{many-questions,writes-edit,writes-patch,writes-read-tool-call}.test.ts",
 ];
 
+/** Frames and delays are measured. */
+const TIMED_PAGES = ["test/page/{large-list,large-timeline,live-delay}.test.ts"];
+
 /** One for the whole run, so that what it finds can be played again. */
 const seed = seedOf(process.env["PROPERTY_SEED"]);
 
@@ -31,10 +34,13 @@ const WITHOUT_GATEWAYS = {
 const SIDE_BY_SIDE = {
   ...WITHOUT_GATEWAYS,
   exclude: TIMED,
-  // The default leaves one core idle, which is half of two.
-  maxWorkers: availableParallelism(),
+  // One more than cores: tests wait for processes, servers and browsers a fifth of the time.
+  maxWorkers: availableParallelism() + 1,
   sequence: { groupOrder: 0 },
 };
+
+/** In a real browser, which the tests bring themselves (test/page/browser.ts). */
+const PAGES = { globalSetup: ["test/page/build-page-once.ts"] };
 
 /** Stories of two gateways each, and of each attack with the flag off and on. */
 const LONG = ["test/pains/**/*.test.ts", "test/e2e/attacks.test.ts"];
@@ -86,12 +92,18 @@ export default defineConfig({
       {
         test: {
           name: "page",
-          // In a real browser, which it brings itself (test/page/browser.ts).
           include: ["test/page/**/*.test.ts"],
-          globalSetup: ["test/page/build-page-once.ts"],
+          ...PAGES,
+          ...SIDE_BY_SIDE,
+          exclude: TIMED_PAGES,
+        },
+      },
+      {
+        test: {
+          name: "page-timed",
+          include: TIMED_PAGES,
+          ...PAGES,
           ...WITHOUT_GATEWAYS,
-          hookTimeout: 120_000,
-          // Frames and delays are measured.
           fileParallelism: false,
           sequence: { groupOrder: 3 },
         },

@@ -19,7 +19,7 @@ const STAMP = join(MODULES, ".setup-complete");
 
 const VITEST = ["node_modules/vitest/vitest.mjs", "run"];
 const WITHOUT_LONG = ["--project", "!long"];
-const WITHOUT_GATEWAYS = [...WITHOUT_LONG, "--project", "!e2e", "--project", "!page"];
+const WITHOUT_GATEWAYS = [...WITHOUT_LONG, "--project", "!e2e", "--project", "!page*"];
 const PRETTIER = ["node_modules/prettier/bin/prettier.cjs"];
 const OXLINT = ["node_modules/oxlint/bin/oxlint"];
 const TSC = ["node_modules/typescript/bin/tsc"];

@@ -20,7 +20,15 @@ import {
   type Turn,
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { openStage, PHASE1, createPluginConfig, stepNamed, type Known, type Stage } from "./stage.ts";
+import {
+  hasEnded,
+  openStage,
+  PHASE1,
+  createPluginConfig,
+  stepNamed,
+  type Known,
+  type Stage,
+} from "./stage.ts";
 
 export interface GateStage extends Stage {
   /** The model's answer to whoever was given the task. */
@@ -36,8 +44,9 @@ export const WAIT_MS_MAX = 90_000;
 export async function openGateStage(
   phase1: Json = {},
   options: Partial<GatewayOptions> = {},
+  firstRules: readonly Rule[] = [],
 ): Promise<GateStage> {
-  const rules: Rule[] = [];
+  const rules = [...firstRules];
   let taughtAtMs = Infinity;
   const add = (rule: Rule): void => {
     taughtAtMs = Math.min(taughtAtMs, Date.now() - 1_000);
@@ -96,6 +105,23 @@ export async function waitForQuestion(stage: Stage, label: string): Promise<Open
   if (!request) throw new Error("no question was asked");
   return { ...request, state, questionId: `${state.coordinationId}:${request.escalationId}` };
 }
+
+/** Returns words that only the model says, and no script. */
+export const secretOf = (label: string): string => `raw-result-of-${label}-7f3a`;
+
+export interface HeldResult extends OpenQuestion {
+  readonly child: string;
+}
+
+/** A child that states how sure it is of its result. */
+export async function spawnDoubting(stage: GateStage, label: string): Promise<HeldResult> {
+  await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
+  const question = await waitForQuestion(stage, label);
+  return { ...question, child: findChildOfStep(question.state, label) };
+}
+
+export const waitForEnd = (stage: Stage, label: string): Promise<Known> =>
+  stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
 export function answer(stage: Stage, questionId: string, answerWord: string, text?: string): Promise<Json> {
   const params = { questionId, answer: answerWord, ...(text !== undefined && { text }) };
@@ -208,6 +234,18 @@ export async function expectSound(stage: Stage, state: Known): Promise<void> {
   expect(new Set(ids).size).toBe(ids.length);
   expect(state.tellings.size).toBe(0);
   expect(await stage.verify()).toMatchObject({ ok: true, problems: [] });
+}
+
+/** The session was told once, and its history has it once, also when the agent goes on. */
+export async function expectHeardOnce(
+  stage: Stage,
+  state: Known,
+  { label, text }: { readonly label: string; readonly text: string },
+): Promise<void> {
+  const messages = (await factsOf(stage, state, "session.told")).map(({ tellingId }) => tellingId);
+  expect(messages).toEqual([`result:${stepNamed(state, label).spec.stepId}:1`]);
+  expect(countTimesRead(await askToReadAfterwards(stage, label), text)).toBe(1);
+  await expectSound(stage, state);
 }
 
 export const stepOf = (stepId: string, task: string, fields: Json = {}): Json => ({

@@ -1,29 +1,28 @@
-/** Held results of a model's own spawns: kept from everybody, released, replaced or withheld by people, over crashes. */
+/** Held results of a model's own spawns: kept from everybody, released, replaced or withheld by people. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { renderScript, textOf } from "../support/scripted-model.ts";
-import { hasEnded, stepNamed, type Known } from "./stage.ts";
 import {
   answer,
-  sendChat,
-  findChildOfStep,
+  expectHeardOnce,
   expectKept,
-  expectSound,
-  factsOf,
+  findChildOfStep,
   HELD_BACK,
+  factsOf,
   openGateStage,
   ownerOf,
-  waitForQuestion,
-  askToReadAfterwards,
   requestsOf,
+  secretOf,
+  sendChat,
+  spawnDoubting,
   spawnFrom,
-  countTimesRead,
+  waitForEnd,
+  waitForQuestion,
   waitUntilAnnounced,
-  WAIT_MS_MAX,
-  type OpenQuestion,
   type GateStage,
 } from "./gates-stage.ts";
+import { stepNamed } from "./stage.ts";
 import { turnFlagOrRestart } from "./turn-flag.ts";
 
 let stage: GateStage;
@@ -34,52 +33,30 @@ beforeAll(async () => {
 
 afterAll(() => stage.close());
 
-const secretOf = (label: string): string => `raw-result-of-${label}-7f3a`;
-
-interface Held extends OpenQuestion {
-  readonly child: string;
-}
-
-/** A child that states how sure it is of its result. */
-async function spawnDoubting(label: string): Promise<Held> {
-  await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
-  const question = await waitForQuestion(stage, label);
-  return { ...question, child: findChildOfStep(question.state, label) };
-}
-
-const waitForEnd = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
-
-/** The session was told once, and its history has it once, also when the agent goes on. */
-async function expectHeardOnce(label: string, state: Known, text: string): Promise<void> {
-  const messages = (await factsOf(stage, state, "session.told")).map(({ tellingId }) => tellingId);
-  expect(messages).toEqual([`result:${stepNamed(state, label).spec.stepId}:1`]);
-  expect(countTimesRead(await askToReadAfterwards(stage, label), text)).toBe(1);
-  await expectSound(stage, state);
-}
-
-const nameRelease = (label: string): string => `result of the subagent "${label}"`;
+const describeWithheld = (label: string): string =>
+  `result of the subagent "${label}" (step step-1, agent main) was withheld`;
 
 describe("a child that doubts its result", () => {
   it("is kept from its parent's model and from every file, until a command in the chat releases it", async () => {
     const label = "chatted";
-    const { questionId, child, confidence } = await spawnDoubting(label);
+    const { questionId, child, confidence } = await spawnDoubting(stage, label);
     expect(confidence).toEqual({ measured: 4_000, floor: 7_000, of: "result" });
     const announced = await waitUntilAnnounced(stage, child);
     expect(JSON.stringify(announced.body)).toContain(HELD_BACK);
     expect(requestsOf(stage, child)).toHaveLength(1);
     expectKept(stage, secretOf(label), child);
     await sendChat(stage, label, `/coordination approve ${questionId}`);
-    const state = await waitForEnd(label);
+    const state = await waitForEnd(stage, label);
     expect(state).toMatchObject({ kind: "ended", status: "success" });
     expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", released: "approved" });
     const [answered] = await factsOf(stage, state, "escalation.answered");
     expect(answered).toMatchObject({ answer: "approve", through: "chat", by: { kind: "person" } });
-    await expectHeardOnce(label, state, secretOf(label));
+    await expectHeardOnce(stage, state, { label, text: secretOf(label) });
   });
 
   it("is not shown by the tools that show other sessions, however its parent asks", async () => {
     const label = "peeked";
-    const { questionId, child } = await spawnDoubting(label);
+    const { questionId, child } = await spawnDoubting(stage, label);
     await waitUntilAnnounced(stage, child);
     const peeking = renderScript(
       {
@@ -98,51 +75,51 @@ describe("a child that doubts its result", () => {
     expect(results.slice(-3).map((result) => result.includes(HELD_BACK))).toEqual([true, true, true]);
     expectKept(stage, secretOf(label), child);
     await answer(stage, questionId, "approve");
-    await expectHeardOnce(label, await waitForEnd(label), secretOf(label));
+    await expectHeardOnce(stage, await waitForEnd(stage, label), { label, text: secretOf(label) });
   });
 
   it("is released by the command line", async () => {
     const label = "lined";
-    const { questionId, child } = await spawnDoubting(label);
+    const { questionId, child } = await spawnDoubting(stage, label);
     await waitUntilAnnounced(stage, child);
     expectKept(stage, secretOf(label), child);
     const approve = ["coordination", "approve", questionId, "--json"];
     const { code, stdout, stderr } = await stage.gateway.openclaw(approve);
     expect([code, stderr]).toEqual([0, expect.any(String)]);
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, questionId, resolution: "approved" });
-    const state = await waitForEnd(label);
+    const state = await waitForEnd(stage, label);
     const [answered] = await factsOf(stage, state, "escalation.answered");
     expect(answered).toMatchObject({ through: "cli", by: { kind: "operator" } });
-    await expectHeardOnce(label, state, secretOf(label));
+    await expectHeardOnce(stage, state, { label, text: secretOf(label) });
     await expect(answer(stage, questionId, "approve")).rejects.toThrow("closed already");
   });
 
   it("is withheld for good when people deny it, and its parent is told once", async () => {
     const label = "denied";
-    const { questionId, child } = await spawnDoubting(label);
+    const { questionId, child } = await spawnDoubting(stage, label);
     await waitUntilAnnounced(stage, child);
     await answer(stage, questionId, "deny");
-    const state = await waitForEnd(label);
+    const state = await waitForEnd(stage, label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
-    await expectHeardOnce(label, state, `${nameRelease(label)} (step step-1, agent main) was withheld`);
+    await expectHeardOnce(stage, state, { label, text: describeWithheld(label) });
     expectKept(stage, secretOf(label), child);
   });
 
   it("is replaced by what people answer, and only that is told", async () => {
     const label = "replaced";
-    const { questionId, child } = await spawnDoubting(label);
+    const { questionId, child } = await spawnDoubting(stage, label);
     await waitUntilAnnounced(stage, child);
     await answer(stage, questionId, "answer", "It is forty-two.");
-    const state = await waitForEnd(label);
+    const state = await waitForEnd(stage, label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", released: "replaced" });
-    await expectHeardOnce(label, state, "It is forty-two.");
+    await expectHeardOnce(stage, state, { label, text: "It is forty-two." });
     expectKept(stage, secretOf(label), child);
   });
 
   it("passes where what it states is enough, and nobody is asked", async () => {
     const label = "sure";
     await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.7}` }]);
-    const state = await waitForEnd(label);
+    const state = await waitForEnd(stage, label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", attempt: 1 });
     expect(state.escalations.size).toBe(0);
     const announced = await waitUntilAnnounced(stage, findChildOfStep(state, label));
@@ -168,39 +145,7 @@ describe("a child that reports its doubt by tool", () => {
     expectKept(stage, secretOf(label), child);
     expect(JSON.stringify(requestsOf(stage, child).at(-1)?.body)).toContain("something");
     await answer(stage, questionId, "approve");
-    await expectHeardOnce(label, await waitForEnd(label), secretOf(label));
-  });
-});
-
-describe("a gateway that goes down by kill -9", () => {
-  let waiting: Held;
-  let approved: Held;
-
-  // A start takes half a minute: one kill serves both.
-  beforeAll(async () => {
-    waiting = await spawnDoubting("kept-at-kill");
-    approved = await spawnDoubting("approved-at-kill");
-    await waitUntilAnnounced(stage, waiting.child);
-    await waitUntilAnnounced(stage, approved.child);
-    expectKept(stage, secretOf("approved-at-kill"), approved.child);
-    expect(await answer(stage, approved.questionId, "approve")).toMatchObject({ resolution: "approved" });
-    await stage.gateway.kill9();
-    expect((await stage.verify()).problems).toEqual([]);
-    await stage.restart();
-  });
-
-  it("right after an approval: the parent is told once", async () => {
-    await expectHeardOnce(
-      "approved-at-kill",
-      await waitForEnd("approved-at-kill"),
-      secretOf("approved-at-kill"),
-    );
-  });
-
-  it("while a result is held: the question is open after the start, and an approval releases it once", async () => {
-    expectKept(stage, secretOf("kept-at-kill"), waiting.child);
-    expect(await answer(stage, waiting.questionId, "approve")).toMatchObject({ resolution: "approved" });
-    await expectHeardOnce("kept-at-kill", await waitForEnd("kept-at-kill"), secretOf("kept-at-kill"));
+    await expectHeardOnce(stage, await waitForEnd(stage, label), { label, text: secretOf(label) });
   });
 });
 
@@ -209,10 +154,10 @@ describe("a question that nobody answers", () => {
 
   it("counts as denied when its time is over: the result stays withheld, and the parent is told once", async () => {
     const label = "expired";
-    const { questionId, child } = await spawnDoubting(label);
-    const state = await waitForEnd(label);
+    const { questionId, child } = await spawnDoubting(stage, label);
+    const state = await waitForEnd(stage, label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
-    await expectHeardOnce(label, state, `${nameRelease(label)} (step step-1, agent main) was withheld`);
+    await expectHeardOnce(stage, state, { label, text: describeWithheld(label) });
     const late = await answer(stage, questionId, "approve").catch((error: unknown) => String(error));
     expect(late).toContain("closed already");
     expectKept(stage, secretOf(label), child);

@@ -1,18 +1,17 @@
 /** Agents of manifests, called by people in chats of the real gateway. */
-import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { connectOnUse, type GatewayClient } from "../support/gateway-client.ts";
 import type { Json } from "../support/gateway.ts";
-import { textOf, type ChatMessage, type RecordedRequest, type Rule } from "../support/scripted-model.ts";
+import { textOf, type Rule } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
+import { createMentionChat, listAsksWith } from "./mention-chat.ts";
+import { createOpenwopRoute } from "./openwop-route.ts";
+import { openStage, PHASE1, createPluginConfig, TOKEN_OF_ENVIRONMENT, type Stage } from "./stage.ts";
 import { turnFlagOrRestart } from "./turn-flag.ts";
 
-const TOKEN = "e2e-token-of-the-default-tenant";
 const PROMPT = "You are the helper of the end-to-end tests.";
 const HELPER = "core.e2e.helper";
 
@@ -43,10 +42,13 @@ const RULES: readonly Rule[] = [
 
 let stage: Stage;
 let folder: string;
+const { readPath, eventsOf } = createOpenwopRoute(() => stage);
+const chat = createMentionChat(() => stage);
+const { say } = chat;
 
 const createOpenwopConfig = (more: Json = {}): Json => ({
   enabled: true,
-  tokens: [{ token: TOKEN }],
+  tokens: [{ token: TOKEN_OF_ENVIRONMENT }],
   agents: [folder],
   ...more,
 });
@@ -62,83 +64,17 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  listening?.client.close();
+  chat.close();
   await stage.close();
   rmSync(folder, { recursive: true, force: true });
 });
-
-const sessionOf = (label: string): string => `agent:main:mention-${label}`;
-
-interface Heard {
-  readonly runId: string;
-  readonly text: string;
-}
-
-interface Listening {
-  readonly port: number;
-  readonly client: GatewayClient;
-  /** All that the chat was told, in order; the host names it by the key of the message. */
-  readonly heard: readonly Heard[];
-}
-
-let listening: Listening | undefined;
-
-/** Connects to the gateway that runs now. */
-function connectChatClient(): Listening {
-  const { port, token } = stage.gateway;
-  if (listening?.port === port) return listening;
-  listening?.client.close();
-  const heard: Heard[] = [];
-  const hear = (event: string, payload: Json): void => {
-    if (event !== "chat" || payload["state"] !== "final") return;
-    const { runId, message = { role: "assistant" } } = payload as { runId: string; message?: ChatMessage };
-    heard.push({ runId, text: textOf(message) });
-  };
-  listening = { port, heard, client: connectOnUse(port, token, { caps: [], hear }) };
-  return listening;
-}
-
-/** As a person writes it in the web chat. */
-async function send(label: string, message: string, idempotencyKey: string = randomUUID()): Promise<string> {
-  const params = { sessionKey: sessionOf(label), message, idempotencyKey };
-  await connectChatClient().client.request({ method: "chat.send", params, timeoutMs: 30_000 });
-  return idempotencyKey;
-}
-
-/** Writes a message, and returns what the chat is told on it. */
-async function say(label: string, message: string, key?: string): Promise<string> {
-  const runId = await send(label, message, key);
-  const { text } = await waitFor(() => connectChatClient().heard.find((each) => each.runId === runId), {
-    what: `a reply to ${message}`,
-    timeoutMs: 30_000,
-    everyMs: 50,
-  });
-  return text;
-}
-
-async function readPath(path: string): Promise<Json> {
-  const url = `http://127.0.0.1:${stage.gateway.port}/coordination/openwop${path}`;
-  const headers = { authorization: `Bearer ${TOKEN}`, accept: "application/json" };
-  const response = await fetch(url, { headers });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text.slice(0, 500)}`);
-  return JSON.parse(text) as Json;
-}
 
 async function waitUntilServed(): Promise<void> {
   const isServed = async (): Promise<boolean> => Array.isArray((await readPath("/v1/agents"))["agents"]);
   await waitFor(isServed, { what: "the agents", timeoutMs: 60_000, everyMs: 250 });
 }
 
-async function eventsOf(runId: string): Promise<WorkflowEvent[]> {
-  return (await readPath(`/v1/runs/${runId}/events`))["events"] as WorkflowEvent[];
-}
-
 const runIdIn = (reply: string): string => /run-[0-9a-f-]+/u.exec(reply)?.[0] ?? `no run in: ${reply}`;
-
-/** Returns what models were asked because of a message. */
-const listAsksWith = (text: string): RecordedRequest[] =>
-  stage.model.requests.filter(({ body }) => body.messages.some((each) => textOf(each).includes(text)));
 
 describe("an agent of a manifest in a chat", () => {
   it("LM-73 is advertised as one that chats can mention", async () => {
@@ -148,7 +84,7 @@ describe("an agent of a manifest in a chat", () => {
 
   it("LM-74 answers where it is mentioned by its id, and the host's own agent is not asked", async () => {
     expect(await say("id", `@${HELPER} What is six times seven?`)).toBe(`${HELPER}: It is 42.`);
-    const [ask, ...more] = listAsksWith("six times seven");
+    const [ask, ...more] = listAsksWith(stage, "six times seven");
     expect(more).toEqual([]);
     expect(ask?.body.messages.map(({ role }) => role)).toEqual(["system", "user"]);
     expect(ask?.body.messages.map(textOf).join("\n")).toContain(PROMPT);
@@ -168,7 +104,7 @@ describe("an agent of a manifest in a chat", () => {
   it("leaves every other message to the host's own agent", async () => {
     expect(await say("others", "@nobody What is up?")).toBe("ok");
     expect(await say("others", `What does @${HELPER} do?`)).toBe("ok");
-    expect(listAsksWith("@nobody").length).toBeGreaterThan(0);
+    expect(listAsksWith(stage, "@nobody").length).toBeGreaterThan(0);
   });
 
   it("LM-77 says nothing that the host would take for an instruction of its own", async () => {
@@ -191,7 +127,7 @@ describe("an agent of a manifest in a chat", () => {
     expect(await say("doubt", `/coordination approve ${runId}`)).toBe(`${HELPER}: ${SECRET}`);
     expect(await say("doubt", `/coordination run ${runId}`)).toBe(`${HELPER}: ${SECRET}`);
     expect(await say("doubt", `/coordination deny ${runId}`)).toBe("The run waits for nobody any more.");
-    const events = await eventsOf(runId);
+    const events = await eventsOf<WorkflowEvent>(runId);
     expect(events[0]).toMatchObject({ type: "run.started", payload: { agent: { source: "chat-mention" } } });
     expect(events.filter(({ type }) => type.startsWith("agent.")).map(({ type }) => type)).toEqual([
       ...["agent.invocation.started", "agent.promptResolved", "agent.reasoned"],
@@ -213,24 +149,6 @@ describe("an agent of a manifest in a chat", () => {
   });
 });
 
-describe("kill -9 of the gateway", () => {
-  it("LM-88 while an agent works: the message is one run, and delivered again it is answered", async () => {
-    const key = randomUUID();
-    await send("killed", "@helper Take your time.", key);
-    await waitFor(() => listAsksWith("Take your time.").length > 0, {
-      what: "the model to be asked",
-      everyMs: 20,
-    });
-    await stage.gateway.kill9();
-    await stage.restart();
-    await waitUntilServed();
-    expect(await say("killed", "@helper Take your time.", key)).toBe(`${HELPER}: It took a while.`);
-    expect((await stage.verify()).problems).toEqual([]);
-    // One that was cut off, and one that was let finish.
-    expect(listAsksWith("Take your time.")).toHaveLength(2);
-  });
-});
-
 /** Gives the running gateway other rules about who may call agents. */
 async function rule(mentions: Json): Promise<void> {
   const turned = { enabled: true, phase1: { openwop: createOpenwopConfig({ mentions }) } };
@@ -242,11 +160,11 @@ describe("who may call agents", () => {
   const refused = "You may not call agents here.";
 
   it("LM-89 is whom the operator names, and nobody else is run an agent for", async () => {
-    const requestCount = listAsksWith("six times seven").length;
+    const requestCount = listAsksWith(stage, "six times seven").length;
     await rule({ senders: ["telegram:42"] });
     expect(await say("stranger", "@helper What is six times seven?")).toBe(refused);
     expect(await say("stranger", "/coordination ask helper What is six times seven?")).toBe(refused);
-    expect(listAsksWith("six times seven")).toHaveLength(requestCount);
+    expect(listAsksWith(stage, "six times seven")).toHaveLength(requestCount);
   });
 
   it("LM-98 is everybody of a channel where the operator says so, and a slow agent's chat is told later", async () => {
@@ -255,8 +173,11 @@ describe("who may call agents", () => {
     expect(reply).toContain(`${HELPER} is still at work.`);
     const runId = runIdIn(reply);
     const telling = `/coordination run ${runId} shows what came of it`;
-    await waitFor(() => listAsksWith(telling).length > 0, { what: "the chat to be told", timeoutMs: 60_000 });
-    expect(JSON.stringify(listAsksWith(telling)[0]?.body)).not.toContain("It took a while.");
+    await waitFor(() => listAsksWith(stage, telling).length > 0, {
+      what: "the chat to be told",
+      timeoutMs: 60_000,
+    });
+    expect(JSON.stringify(listAsksWith(stage, telling)[0]?.body)).not.toContain("It took a while.");
     expect(await say("slow", `/coordination run ${runId}`)).toBe(`${HELPER}: It took a while.`);
   });
 

@@ -9,18 +9,17 @@ import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { createPageClient, signIn } from "../openwop/page-scene.ts";
 import type { Json } from "../support/gateway.ts";
 import { renderScript, type Rule } from "../support/scripted-model.ts";
-import { waitFor } from "../support/wait-for.ts";
 import {
   createNode,
   createSupervised,
   createWorker,
   createWorkflow,
 } from "../support/workflow-definitions.ts";
+import { addressOf, APPROVAL, createOpenwopRoute } from "./openwop-route.ts";
 import { hasEnded, openStage, TOKEN_OF_ENVIRONMENT, type Known, type Stage } from "./stage.ts";
 import { turnFlagOrRestart } from "./turn-flag.ts";
 
 const OTHER_TOKEN = "e2e-token-of-another-tenant";
-const PATH = "/coordination/openwop";
 
 const LIVE = createSupervised("e2e-live", [], {
   supervisor: { mockDispatchPlan: undefined, prompt: "Get it done.", workers: ["e2e-worker"] },
@@ -48,6 +47,7 @@ const SUPERVISOR: readonly Rule[] = [
 
 let stage: Stage;
 let folder: string;
+const { ask, readPath, begin, waitUntilRun, eventsOf, waitUntilServed } = createOpenwopRoute(() => stage);
 const schemas = loadOpenWopSchemas();
 
 function createOpenwopConfig(more: Json = {}): Json {
@@ -67,73 +67,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Request {
-  readonly method?: string;
-  readonly token?: string | undefined;
-  readonly body?: unknown;
-  readonly accept?: string;
-}
-
-function ask(
-  path: string,
-  { method, token = TOKEN_OF_ENVIRONMENT, body, accept }: Request = {},
-): Promise<Response> {
-  return fetch(`http://127.0.0.1:${stage.gateway.port}${PATH}${path}`, {
-    method: method ?? (body === undefined ? "GET" : "POST"),
-    headers: {
-      ...(token && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { "content-type": "application/json" }),
-      ...(accept && { accept }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-}
-
-async function readPath(path: string, request: Request = {}): Promise<Json> {
-  const response = await ask(path, request);
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text.slice(0, 500)}`);
-  return JSON.parse(text) as Json;
-}
-
-async function begin(workflowId: string, inputs: Json = {}): Promise<string> {
-  return String((await readPath("/v1/runs", { body: { workflowId, inputs } }))["runId"]);
-}
-
-const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
-
-async function waitUntilRun(runId: string, status: string): Promise<Json> {
-  const snapshot = await waitFor(
-    async () => {
-      const snapshot = await readPath(`/v1/runs/${runId}`);
-      const isOver = ENDS.has(String(snapshot["status"]));
-      return snapshot["status"] === status || isOver ? snapshot : undefined;
-    },
-    { what: `${runId} to be ${status}`, timeoutMs: 30_000, everyMs: 50 },
-  );
-  // Why it ended otherwise.
-  if (snapshot["status"] !== status) expect(snapshot["error"]).toEqual({ status });
-  return snapshot;
-}
-
-async function eventsOf<E>(runId: string): Promise<E[]> {
-  const page = await readPath(`/v1/runs/${runId}/events`, { accept: "application/json" });
-  expect(page["isComplete"]).toBe(true);
-  return page["events"] as E[];
-}
-
 /** Ids and types of server-sent events, as they come. */
 async function* streamEvents(runId: string, lastEventId?: string): AsyncGenerator<string> {
-  const response = await fetch(
-    `http://127.0.0.1:${stage.gateway.port}${PATH}/v1/runs/${runId}/events?streamMode=debug`,
-    {
-      headers: {
-        authorization: `Bearer ${TOKEN_OF_ENVIRONMENT}`,
-        accept: "text/event-stream",
-        ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
-      },
+  const response = await fetch(`${addressOf(stage)}/v1/runs/${runId}/events?streamMode=debug`, {
+    headers: {
+      authorization: `Bearer ${TOKEN_OF_ENVIRONMENT}`,
+      accept: "text/event-stream",
+      ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
     },
-  );
+  });
   expect(response.headers.get("content-type")).toContain("text/event-stream");
   let text = "";
   for await (const chunk of response.body ?? []) {
@@ -147,16 +89,6 @@ async function* streamEvents(runId: string, lastEventId?: string): AsyncGenerato
     }
   }
 }
-
-async function waitUntilServed(): Promise<void> {
-  const isServed = async (): Promise<boolean> => {
-    const response = await ask("/.well-known/openwop");
-    return response.status === 200 && (response.headers.get("content-type") ?? "").includes("json");
-  };
-  await waitFor(isServed, { what: "the discovery document", timeoutMs: 30_000, everyMs: 250 });
-}
-
-const approve = { body: { resumeValue: { action: "accept" } } };
 
 function scriptWaitFor(label: string, text: string, say = "result"): string {
   return renderScript({ spawn: [{ label, task: renderScript({ say: text, delayMs: 1_500 }) }] }, { say });
@@ -191,8 +123,7 @@ describe("OpenWOP in the gateway, on", () => {
 
   it("is told of by the command line", async () => {
     const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
-    const url = `http://127.0.0.1:${stage.gateway.port}${PATH}`;
-    expect(JSON.parse(stdout)).toMatchObject({ openwop: { served: true, url } });
+    expect(JSON.parse(stdout)).toMatchObject({ openwop: { served: true, url: addressOf(stage) } });
   });
 
   it("runs a workflow to its end, with events of the official schemas", async () => {
@@ -210,7 +141,7 @@ describe("OpenWOP in the gateway, on", () => {
     const seen: string[] = [];
     for await (const event of streamEvents(runId)) {
       seen.push(event);
-      if (event.endsWith(" node.suspended")) await readPath(`/v1/runs/${runId}/interrupts/gate`, approve);
+      if (event.endsWith(" node.suspended")) await readPath(`/v1/runs/${runId}/interrupts/gate`, APPROVAL);
     }
     expect(seen.at(-1)).toMatch(/ run\.completed$/u);
     expect(seen.map((event) => Number.parseInt(event, 10))).toEqual(seen.map((_, index) => index));
@@ -307,8 +238,8 @@ describe("a coordination of OpenClaw's agents as a run", () => {
     expect(schemas.problemsOfSnapshot(snapshot)).toEqual([]);
     const path = `/v1/runs/${runId}/interrupts/step-1`;
     expect((await ask(path, { body: { resumeValue: { action: "perhaps" } } })).status).toBe(400);
-    await readPath(path, approve);
-    expect((await ask(path, approve)).status).toBe(409);
+    await readPath(path, APPROVAL);
+    expect((await ask(path, APPROVAL)).status).toBe(409);
     await waitUntilRun(runId, "completed");
   });
 
@@ -319,22 +250,5 @@ describe("a coordination of OpenClaw's agents as a run", () => {
     expect(await readPath(`/v1/runs/${runId}/cancel`, { body: {} })).toMatchObject({ runId });
     await waitUntilRun(runId, "cancelled");
     expect((await ask(`/v1/runs/${runId}:pause`, { body: {} })).status).toBe(409);
-  });
-});
-
-describe("kill -9 of the gateway", () => {
-  it("while a run waits for approval: it waits after the restart, and goes on when it is approved", async () => {
-    const runId = await begin("e2e-gated");
-    await waitUntilRun(runId, "waiting-approval");
-    await stage.gateway.kill9();
-    await stage.restart();
-    await waitUntilServed();
-    await waitUntilRun(runId, "waiting-approval");
-    await readPath(`/v1/runs/${runId}/interrupts/gate`, approve);
-    await waitUntilRun(runId, "completed");
-    const events = await eventsOf<WorkflowEvent>(runId);
-    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
-    expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
-    expect((await stage.verify()).problems).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Plans in the real gateway: a diamond with a retry, a time-out and a cancellation; an agent's plan; crashes; the host's flows. */
+/** Plans in the real gateway: a diamond with a retry, a time-out and a cancellation; an agent's plan; the host's flows. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
@@ -174,36 +174,6 @@ describe("a plan of five steps in the gateway", () => {
       .call("coordination.plan.run", { plan: planOf("diamond", [step("other", "x")]) })
       .catch((error: unknown) => String(error));
     expect(JSON.stringify(other)).toContain("choose another id");
-  });
-});
-
-describe("a plan that a gateway leaves behind", () => {
-  it("goes on after kill -9 and tells its owner once", async () => {
-    await stage.gateway.call("coordination.plan.run", {
-      plan: planOf("crashed", [
-        step("one", renderScript({ say: '{"v":1}' })),
-        step("two", renderScript({ say: '{"v":2}', delayMs: 3_000 }), {
-          dependsOn: ["one"],
-          // A first turn after a start can outlast its time where the machine is busy: more tries than one kill needs.
-          retry: { budget: 5, backoffMs: 200 },
-          // The host finds a child that a kill took with it only a minute later.
-          timeoutMs: 20_000,
-        }),
-        step("three", renderScript({ say: '{"v":3}' }), {
-          dependsOn: ["two"],
-          input: { v: "{{steps.two.outputs.v}}" },
-        }),
-      ]),
-    });
-    await waitUntil("crashed", (running) => statusOf(running, "two") === "running");
-    await stage.gateway.kill9();
-    await stage.restart();
-    const state = await waitUntil("crashed", hasEnded, 270_000);
-    expect(state).toMatchObject({ status: "success" });
-    expect(phaseOf(state, "one")).toMatchObject({ attempt: 1 });
-    expect(phaseOf(state, "three")).toMatchObject({ attempt: 1 });
-    expect(new Set(listTellings("crashed").map(({ turnIndex }) => turnIndex)).size).toBe(1);
-    expect((await stage.verify()).problems).toEqual([]);
   });
 });
 

@@ -17,7 +17,7 @@ export interface RequirementGroup {
 
 const TESTS = import.meta.dirname;
 /** The chat is OpenClaw's, so what is demanded of it is tested with its gateway. */
-const CHATS = ["../plugin/chat-mention.test.ts", "../e2e/openwop-mention.test.ts"];
+const CHATS = ["../plugin/chat-mention.test.ts", "../e2e/openwop-mention.test.ts", "../e2e/crash.test.ts"];
 const COLUMNS = 118;
 
 const HEADER = `# OpenWOP: requirements and tests

@@ -141,19 +141,7 @@ export const DECIDING: readonly Explained[] = [
     why: "It only saves looking for claims that there are not.",
   },
   {
-    file: "decide-gates.ts",
-    code: "default:",
-    changes: [['default: return assertNever(command, "command");', "default:"]],
-    why: "The compiler holds the switch to be complete.",
-  },
-  {
-    file: "decide-gates.ts",
-    code: 'return assertNever(command, "command");',
-    changes: [['"command"', '""']],
-    why: "The compiler holds the switch to be complete.",
-  },
-  {
-    file: "decide-gates.ts",
+    file: "decide-words.ts",
     code: "{ shortened = [] }: Step,",
     changes: [["[]", '["Stryker was here"]']],
     why: "It is no text, and one more is below the bound.",

@@ -49,12 +49,6 @@ export const WORKFLOW_NODES: readonly Explained[] = [
     why: "No other event has a phase: two that have none have the same.",
   },
   {
-    file: "node-contract/json-in.ts",
-    code: "} catch {",
-    changes: [["{ return undefined; }", "{}"]],
-    why: "A function that ends without a return gives undefined.",
-  },
-  {
     file: "node-contract/conformance-parts.ts",
     code: "cachedParts.set(node, cached);",
     changes: [["cachedParts.set(node, cached);", ";"]],
@@ -79,12 +73,6 @@ export const WORKFLOW_NODES: readonly Explained[] = [
     why: "A call that failed has no member `ok`.",
   },
   {
-    file: "nodes/sub-workflow.ts",
-    code: "...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),",
-    changes: [["handoff.childRunId !== undefined", "true"]],
-    why: "Behind a gate, a node without a child fails and has no outputs; the tests of the other two places see it.",
-  },
-  {
     file: "nodes/supervisor.ts",
     code: 'return decision.kind === "ask-user" ? 1 : (decision.confidence ?? 1);',
     changes: [
@@ -98,15 +86,6 @@ export const WORKFLOW_NODES: readonly Explained[] = [
     code: "return verifier ? [verifier] : [];",
     changes: [["[]", '["Stryker was here"]']],
     why: "It is no verifier: it has neither a rule for what is unresolved nor a time.",
-  },
-  {
-    file: "nodes/agent-invocation.ts",
-    code: "settle: (view, effect, outcome) => agentInvocation.settle?.(view, effect, outcome) ?? [],",
-    changes: [
-      ["[]", '["Stryker was here"]'],
-      ["agentInvocation.settle?.(view, effect, outcome)", "agentInvocation.settle(view, effect, outcome)"],
-    ],
-    why: "The type does not say that this node type settles; it always does.",
   },
   {
     file: "nodes/agent-invocation.ts",

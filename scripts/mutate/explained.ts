@@ -176,18 +176,6 @@ const LEDGER: readonly Explained[] = [
   },
   {
     file: "evolve.ts",
-    code: "default:",
-    changes: [['default: return assertNever(event, "fact");', "default:"]],
-    why: "The compiler holds the switch to be complete.",
-  },
-  {
-    file: "evolve.ts",
-    code: 'return assertNever(event, "fact");',
-    changes: [['"fact"', '""']],
-    why: "The compiler holds the switch to be complete.",
-  },
-  {
-    file: "evolve.ts",
     code: 'state.kind === "open" && event.type !== "usage.recorded",',
     changes: [
       ['event.type !== "usage.recorded"', "true"],

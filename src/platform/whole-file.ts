@@ -16,13 +16,13 @@ import { dirname } from "node:path";
 const PRIVATE = 0o600;
 
 /** Creates the file (mode 0600). @throws an error of the system, `EEXIST` where there is one already */
-export function createWholeFile(path: string, text: string): void {
-  publishDraft(path, text, (draft) => {
+export function createWholeFile(path: string, content: string | Uint8Array): void {
+  publishDraft(path, content, (draft) => {
     try {
       linkSync(draft, path);
     } catch (error) {
       if (isTaken(error)) throw error;
-      // File systems without links.
+      // File systems without links: others may see a part of it, and a stop of the machine may leave one.
       copyFileSync(draft, path, constants.COPYFILE_EXCL);
     }
   });
@@ -30,7 +30,11 @@ export function createWholeFile(path: string, text: string): void {
 
 /** True for the error of a name that is taken. */
 export function isTaken(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EEXIST";
+  return hasCode(error, "EEXIST");
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
 }
 
 /** Writes the file (mode 0600) in place of what has its name. @throws an error of the system */
@@ -40,10 +44,10 @@ export function replaceWholeFile(path: string, text: string): void {
   });
 }
 
-function publishDraft(path: string, text: string, publish: (draft: string) => void): void {
+function publishDraft(path: string, content: string | Uint8Array, publish: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(6).toString("hex")}.partial`;
   try {
-    writeDraft(draft, text);
+    writeDraft(draft, content);
     publish(draft);
   } finally {
     rmSync(draft, { force: true });
@@ -51,21 +55,25 @@ function publishDraft(path: string, text: string, publish: (draft: string) => vo
   if (process.platform !== "win32") flushFolder(dirname(path));
 }
 
-function writeDraft(draft: string, text: string): void {
+function writeDraft(draft: string, content: string | Uint8Array): void {
   const file = openSync(draft, "wx", PRIVATE);
   try {
-    writeFileSync(file, text);
+    writeFileSync(file, content);
     fsyncSync(file);
   } finally {
     closeSync(file);
   }
 }
 
+/** Keeps the name of a file over a stop of the machine, where this user may list the folder: others cannot flush it. */
 function flushFolder(path: string): void {
-  const folder = openSync(path, "r");
+  let folder: number | undefined;
   try {
+    folder = openSync(path, "r");
     fsyncSync(folder);
+  } catch (error) {
+    if (!hasCode(error, "EACCES")) throw error;
   } finally {
-    closeSync(folder);
+    if (folder !== undefined) closeSync(folder);
   }
 }

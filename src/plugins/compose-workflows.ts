@@ -11,7 +11,7 @@ import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.t
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
-import type { RegularPruning } from "../agents/coordination/runtime/prune-regularly.ts";
+import { startPruning } from "../agents/coordination/runtime/prune-regularly.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
@@ -67,26 +67,20 @@ export interface ModelOptions {
 /** An option that is absent is not there; a tool that asks for no scopes is everybody's. */
 export type AgentOptions = Partial<AgentHostDependencies>;
 
-export interface WorkflowOptions {
+/** Options of every process that serves runs of workflows by itself. */
+export interface ServedOptions {
   readonly ledgerPath: string;
-  /** Where the key of interrupt tokens lies; absent: beside the ledger. */
+  /** Where keys lie; absent: beside the ledger. */
   readonly keyFolder?: string;
   /** The file of the key of interrupt tokens, which several hosts of one ledger share. Absent: one of its own, in `keyFolder`. */
   readonly interruptKeyFile?: string;
   /** How long this process may be silent until others take over its runs. Absent: the usual time. */
   readonly leaseMs?: number;
-  /** The store of that ledger, where somebody else has it open and closes it later. */
-  readonly store?: WorkflowStore;
-  /** Hears how long each append took; absent: nobody measures. */
-  readonly noteAppend?: NoteAppend;
+  /** Days after which runs that have ended are removed; absent: never. Only where the ledger is opened here. */
+  readonly keepDays?: number;
   readonly definitions: readonly WorkflowDefinition[];
-  readonly logger: Logger;
-  /** Known when the host listens. */
-  readonly baseUrl: () => string;
   /** Absent: the base URL. */
   readonly hostId?: string;
-  /** Plays what the protocol's conformance suite scripts; absent: the host is not tested. */
-  readonly conformance?: ConformancePlay;
   /** Below it, an orchestrator's decision waits for people. */
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
@@ -106,17 +100,27 @@ export interface WorkflowOptions {
   readonly peers?: readonly string[];
   /** Bearer tokens by the origin of a peer; `${VARIABLE}` stands for one of the environment. */
   readonly peerTokens: Readonly<Record<string, string>>;
+  readonly model?: ModelOptions;
+  /** Agents of manifests, and what they work with. */
+  readonly agents?: AgentOptions;
+}
+
+export interface WorkflowOptions extends ServedOptions {
+  /** The store of that ledger, where somebody else has it open and closes it later. */
+  readonly store?: WorkflowStore;
+  /** Hears how long each append took; absent: nobody measures. */
+  readonly noteAppend?: NoteAppend;
+  readonly logger: Logger;
+  /** Known when the host listens. */
+  readonly baseUrl: () => string;
+  /** Plays what the protocol's conformance suite scripts; absent: the host is not tested. */
+  readonly conformance?: ConformancePlay;
   /** Serves also where a token of a peer cannot be used: calls to that peer fail. Absent: the host is not started. */
   readonly servesWithoutPeers?: true;
-  readonly model?: ModelOptions;
   /** In place of `model`. */
   readonly chat?: ChatModel;
   /** OpenClaw's coordinations in the same ledger, to be seen as runs. */
   readonly coordinations?: TenantCoordinations;
-  /** Agents of manifests, and what they work with. */
-  readonly agents?: AgentOptions;
-  /** Days after which runs that have ended are removed; absent: never. Only where the ledger is opened here. */
-  readonly keepDays?: number;
   /** SR-1: what is never kept, shown or logged, by name. */
   readonly secrets: ReadonlyMap<string, string>;
   readonly readVariable: (name: string) => string | undefined;
@@ -258,10 +262,10 @@ interface UsedLedger {
 }
 
 async function openOrShare(options: WorkflowOptions): Promise<UsedLedger> {
-  const { ledgerPath, store, noteAppend } = options;
+  const { ledgerPath, store, noteAppend, keepDays, logger } = options;
   if (store) return { workflows: store, close: () => Promise.resolve() };
   const ledger = await openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
-  const pruning = await pruneRegularly(options, ledger);
+  const pruning = startPruning({ ledger, keepDays, clock: systemClock, logger });
   const close = async (): Promise<void> => {
     await pruning?.stop();
     await ledger.close();
@@ -270,16 +274,6 @@ async function openOrShare(options: WorkflowOptions): Promise<UsedLedger> {
   if (!noteAppend) return { workflows: ledger.workflows, exports, close };
   const { timeAppends } = await import("./metrics/time-appends.ts");
   return { workflows: timeAppends(ledger.workflows, noteAppend), exports, close };
-}
-
-/** Removes old runs where the operator wants it. */
-async function pruneRegularly(
-  { keepDays, logger }: WorkflowOptions,
-  ledger: RegularPruning["ledger"],
-): Promise<{ stop(): Promise<void> } | undefined> {
-  if (keepDays === undefined) return undefined;
-  const { startPruning } = await import("../agents/coordination/runtime/prune-regularly.ts");
-  return startPruning({ ledger, keepDays, clock: systemClock, logger });
 }
 
 function findCoordinations(

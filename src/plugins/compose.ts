@@ -24,6 +24,7 @@ import type { Worktrees } from "../agents/coordination/ports/worktrees.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
+import type { OwnerTurns } from "../agents/coordination/runtime/environment/owner-turns.ts";
 import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
 import type { GateDependencies } from "../agents/coordination/runtime/environment/gate-dependencies.ts";
 import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
@@ -35,6 +36,7 @@ import {
   type Coordinator,
   type CoordinatorDependencies,
 } from "../agents/coordination/runtime/coordinator.ts";
+import { startPruning } from "../agents/coordination/runtime/prune-regularly.ts";
 import type { PolicyBook } from "../agents/coordination/runtime/environment/policy-rules.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
@@ -124,6 +126,8 @@ export interface ComposeOptions extends LedgerLocation {
   readonly withheld: WithheldTexts;
   /** Keeps what model calls used, over reloads. */
   readonly usage: UsageBook;
+  /** The turns that are under way, over reloads. */
+  readonly turns: OwnerTurns;
   /** The host's own ways to people. */
   readonly channels: Readonly<Record<"host" | "chat", HumanChannel>>;
   /** Takes the answers that come through channels, also when this coordinator is closed: people answer later. */
@@ -153,6 +157,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     lanes,
     withheld: options.withheld,
     usage: options.usage,
+    turns: options.turns,
     ...limitsOf(options),
     hooks: options.hooks,
     content: store,
@@ -173,19 +178,19 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     settings: createSettings(config, shared),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
-  const pruning = await pruneRegularly(options, store);
+  const { keepDays } = config.ledger;
+  const pruning = startPruning({ ledger: store, keepDays, clock: systemClock, logger });
   const close = async (): Promise<void> => {
     await options.stopShowing();
     await pruning?.stop();
     await closeBehind(coordinator, acp, store);
   };
   const { gateway, movedFrom } = shared ?? {};
-  const reads = { ...readsOf(store, coordinator), gateway, movedFrom };
   const signedAnswers = createOnce(() => createWebhookAnswerCheck(config.escalations.webhooks, SURROUNDINGS));
   return {
     ...coordinator,
     ...maskAgentWords(coordinator, options.secrets),
-    reads,
+    reads: { ...readsOf(store, coordinator), gateway, movedFrom },
     workflows: store.workflows,
     exports: store.exports,
     laneMetrics: () => lanes.metrics(),
@@ -216,17 +221,6 @@ function maskAgentWords(coordinator: Coordinator, secrets: Secrets): Pick<Coordi
       return coordinator.admitSpawn({ ...rest, spawn: { ...spawn, name: masked } });
     },
   };
-}
-
-/** Removes old runs where the operator wants it. */
-async function pruneRegularly(
-  { config: { ledger }, logger }: ComposeOptions,
-  store: GatewayLedger["store"],
-): Promise<{ stop(): Promise<void> } | undefined> {
-  const { keepDays } = ledger;
-  if (keepDays === undefined) return undefined;
-  const { startPruning } = await import("../agents/coordination/runtime/prune-regularly.ts");
-  return startPruning({ ledger: store, keepDays, clock: systemClock, logger });
 }
 
 /** Stops the loop, ends the ACP agents, which nobody drives then, and closes the ledger. */
@@ -264,6 +258,7 @@ function limitsOf({ config, policies }: ComposeOptions): Partial<CoordinatorDepe
   return { ...(budget && { budget }), ...(policies && { policies }) };
 }
 
+/** Lists what reads: the store itself also writes. */
 function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {
   return {
     list: (query) => store.list(query),
@@ -340,6 +335,7 @@ function createLazyWorktrees(root: string): Worktrees {
     findObstacle: async (folder) => (await load()).findObstacle(folder),
     open: async (name, folder, attempt, merged) => (await load()).open(name, folder, attempt, merged),
     list: async () => (existsSync(root) ? (await load()).list() : []),
+    forget: async (name) => (await load()).forget(name),
     compare: async (worktree) => (await load()).compare(worktree),
     texts: async (worktree, path) => (await load()).texts(worktree, path),
     versionOf: async (worktree, file) => (await load()).versionOf(worktree, file),

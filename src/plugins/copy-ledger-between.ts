@@ -22,7 +22,7 @@ export interface CopyPlaces {
   /** The path of a file, or the URL of a server. */
   readonly from: string;
   readonly to: string;
-  /** The gateway whose own ledger is copied. */
+  /** The gateway whose own ledger is copied, or a file is to be that a server is copied to. */
   readonly gateway?: string | undefined;
 }
 

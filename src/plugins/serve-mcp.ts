@@ -1,38 +1,15 @@
 /** Owns: a host of workflow runs for one MCP client, over the standard streams of a process of its own. */
 import type { Readable, Writable } from "node:stream";
 import { createRunAccess } from "./compose-faces.ts";
-import {
-  composeWorkflows,
-  serveLogger,
-  type AgentOptions,
-  type ModelOptions,
-  type WorkflowOptions,
-} from "./compose-workflows.ts";
+import { composeWorkflows, serveLogger, type ServedOptions } from "./compose-workflows.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
 import type { OperatorAccess } from "./mcp/mcp-tool.ts";
 import { serveStdio } from "./mcp/serve-stdio.ts";
 
-type Shared =
-  "ledgerPath" | "definitions" | "confidenceFloor" | "escalationThreshold" | "privateOrigins" | "peerTokens";
-type Optional =
-  | "keyFolder"
-  | "interruptKeyFile"
-  | "leaseMs"
-  | "transcriptWindow"
-  | "replayReinvokesModels"
-  | "retentionMs"
-  | "quotas"
-  | "peers"
-  | "hostId"
-  | "mcpUrl"
-  | "a2aUrl";
-
-export interface McpServing extends Pick<WorkflowOptions, Shared | Optional> {
+export interface McpServing extends ServedOptions {
   readonly version: string;
   readonly baseUrl?: string;
   readonly verbose: boolean;
-  readonly agents?: AgentOptions;
-  readonly model?: ModelOptions;
   /** Whose runs the client's are. */
   readonly tenant: string;
   readonly mayAnswer: boolean;

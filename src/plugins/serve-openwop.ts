@@ -3,7 +3,6 @@ import { isIPv6 } from "node:net";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
-import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import { dropTrailingSlashes } from "../agents/coordination/std/foreign-text.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import {
@@ -11,8 +10,8 @@ import {
   serveLogger,
   systemClock,
   type AgentOptions,
-  type ModelOptions,
   type RunningWorkflows,
+  type ServedOptions,
 } from "./compose-workflows.ts";
 import { createFaces, type FacesWanted } from "./compose-faces.ts";
 import type { MetricsHost } from "./compose-metrics.ts";
@@ -27,16 +26,7 @@ import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
 import { createWorkflowControls, type ControlledHost } from "./workflow-controls.ts";
 
-export interface Serving extends FacesWanted {
-  readonly ledgerPath: string;
-  /** Where keys lie; absent: beside the ledger. */
-  readonly keyFolder?: string;
-  /** The file of the key of interrupt tokens; absent: one of its own, where keys lie. */
-  readonly interruptKeyFile?: string;
-  /** How long this process may be silent until others take over its runs. */
-  readonly leaseMs?: number;
-  /** Days after which runs that have ended are removed; absent: never. */
-  readonly keepDays?: number;
+export interface Serving extends FacesWanted, ServedOptions {
   readonly tokens: readonly BearerToken[];
   readonly port: number;
   readonly hostname: string;
@@ -47,26 +37,9 @@ export interface Serving extends FacesWanted {
   /** Lets Prometheus read `/metrics`. */
   readonly metrics?: boolean;
   readonly verbose: boolean;
-  readonly confidenceFloor: number;
-  readonly escalationThreshold: number;
-  /** Events that each turn of a supervisor is told at most. */
-  readonly transcriptWindow?: number;
-  readonly replayReinvokesModels?: boolean;
-  readonly retentionMs?: number;
-  readonly quotas?: Partial<Quotas>;
-  readonly privateOrigins: readonly string[];
-  /** Roots of peers that callers may name, besides those with a token. */
-  readonly peers?: readonly string[];
-  readonly peerTokens: Readonly<Record<string, string>>;
-  readonly hostId?: string;
   readonly baseUrl?: string;
-  /** Agents of manifests, and what they work with. */
-  readonly agents?: AgentOptions;
   /** SR-1: what is never kept, shown or logged, by name, besides the secrets of these options. */
   readonly secrets?: ReadonlyMap<string, string>;
-  readonly model?: ModelOptions;
-  readonly mcpUrl?: string;
-  readonly a2aUrl?: string;
   readonly log: (line: string) => void;
 }
 

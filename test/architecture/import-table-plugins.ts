@@ -183,12 +183,12 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/withholding": {
     folders:
-      "core/ledger core/gates core/contracts/config core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
+      "core/std core/ledger core/gates core/contracts/config core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts core/runtime/results",
   },
   "plugins/openclaw/writes": {
-    folders: "core/contracts core/std plugins/hooks plugins/openclaw/runtime-access",
-    types: "core/contracts/config core/runtime/arbiter plugins/openclaw/host",
+    folders: "core/contracts core/std plugins/hooks plugins/openclaw/host plugins/openclaw/runtime-access",
+    types: "core/contracts/config core/runtime/arbiter",
     packages: "node:* zod",
   },
   "plugins/openclaw/privileges": {

@@ -66,7 +66,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports core/dispatch/effects",
   },
   "core/runtime/log": {
-    folders: "core/contracts core/ledger core/plan core/dispatch core/runtime/ownership",
+    folders: "core/contracts core/std core/ledger core/plan core/dispatch core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/environment": {
@@ -75,7 +75,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/records": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/log",
+      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/log",
     types: "core/ports",
   },
   "core/runtime/arbiter": {
@@ -105,7 +105,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/ledger core/plan core/gates core/results core/telemetry core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
     types: "core/ports",
   },
-  "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
+  "core/runtime/providers": { folders: "core/contracts core/std core/lanes", types: "core/ports" },
   "core/runtime/spawns": {
     folders:
       "core/contracts core/std core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/environment core/runtime/privileges core/runtime/attempts",
@@ -151,7 +151,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
   },
   "core/runtime/usage": {
-    folders: "core/contracts core/ledger core/dispatch core/runtime/log",
+    folders: "core/contracts core/std core/ledger core/dispatch core/runtime/log",
     types: "core/ports",
   },
   "core/runtime": {
@@ -221,6 +221,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "@opentelemetry/api @opentelemetry/otlp-exporter-base @opentelemetry/otlp-transformer @opentelemetry/resources @opentelemetry/sdk-trace node:*",
   },
   "infra/ledger/copy": { folders: "core/contracts", packages: "node:*" },
+  "infra/ledger/inspect": { folders: "infra/ledger", types: "core/ports", packages: "node:*" },
   "infra/postgres": {
     folders:
       "core/contracts core/contracts/workflows infra/ledger infra/postgres/database infra/postgres/inspect infra/postgres/workflows",
@@ -236,7 +237,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "pg node:*",
   },
   "infra/postgres/inspect": {
-    folders: "core/contracts core/contracts/workflows core/std infra/ledger infra/postgres/database",
+    folders:
+      "core/contracts core/contracts/workflows core/std infra/ledger infra/ledger/inspect infra/postgres/database",
     types: "core/ports",
     packages: "node:*",
   },
@@ -260,7 +262,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/inspect": {
-    folders: "core/std infra/ledger infra/sqlite/database infra/sqlite/workflows",
+    folders: "core/std infra/ledger infra/ledger/inspect infra/sqlite/database infra/sqlite/workflows",
     types: "core/contracts core/contracts/workflows core/ports",
     packages: "better-sqlite3 node:*",
   },

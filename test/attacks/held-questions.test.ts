@@ -158,6 +158,20 @@ it("a held result is told with its size, and its hash to operators who read the 
   await coordinator.stop();
 });
 
+it("held words are told as a held result is", async () => {
+  const { scene, child, report, shown, coordinator } = await openStage(["lint"]);
+  await child.says(`I guess that ${RESULT}.\n{"confidence": 0.1}`);
+  await child.ends();
+  await waitUntilQuiet(scene);
+  await waitUntilQuiet(scene);
+  const { result } = await report(true);
+  expect(result).toMatchObject({ sha256: expect.any(String) as string });
+  expect((await report(false)).result).toEqual({ bytes: result?.bytes });
+  expect(await shown()).toContain('"result":{"bytes":');
+  expect(await shown()).not.toContain(result?.sha256);
+  await coordinator.stop();
+});
+
 describe("a question of an agent", () => {
   it("is in no transcript that other sessions may read, while its result is held back", async () => {
     const { coordinator, child } = await openStage(["lint"]);

@@ -52,7 +52,7 @@ describe("ledger copy", () => {
     expect(there.stdout).toMatch(/is copied to postgres:\/\/\S+ \(2 runs, \d+ events, \d+ rows, \d/u);
     expect(there.stdout).toContain("verify --ledger postgres://");
     const file = folder.file("back.sqlite");
-    const back = await runCli(["ledger", "copy", schema.url, file]);
+    const back = await runCli(["ledger", "copy", schema.url, file, "--gateway", "home"]);
     expect(back.exitCode).toBe(0);
     expect(there.stdout + back.stdout).not.toContain(password);
     expect(statSync(file).mode & 0o777).toBe(0o600);

@@ -146,7 +146,12 @@ interface Tested {
   readonly unreadable: readonly string[];
   readonly changed: readonly {
     readonly coordinationId: string;
-    readonly points: readonly { readonly stepId?: string; readonly would: string; readonly why: string }[];
+    readonly points: readonly {
+      readonly stepId?: string;
+      readonly would: string;
+      readonly why: string;
+      readonly certainty: string;
+    }[];
   }[];
 }
 
@@ -163,7 +168,7 @@ describe("policy test", () => {
       expect.objectContaining({
         stepId: "step-1",
         would: "the result counts",
-        why: "confidence 0.31 meets 0.3",
+        why: expect.stringContaining("confidence 0.31 meets 0.3") as unknown,
       }),
     );
     const { stdout: text } = await runPolicy("test", lax, "--ledger", nameLedger());
@@ -171,6 +176,43 @@ describe("policy test", () => {
     expect(text).toContain("Not tested, because the log does not hold what they decide on: lanes.");
     expect(text).toContain(
       `Left out, because their logs are damaged or \`replay\` says that they differ: ${REPORT}.`,
+    );
+  });
+
+  test("leaves what the configuration says of the settings of the pack, and says where it cannot read it", async () => {
+    const lax = writePack("laxer", "settings: {gates: {confidenceThreshold: 0.3, critic: judge}}");
+    const testWith = async (setting?: Parameters<typeof runCli>[1]) => {
+      const { stdout } = await runCli(["policy", "test", lax, "--ledger", nameLedger(), "--json"], setting);
+      const { changed, leftOut } = JSON.parse(stdout) as Tested;
+      const points = changed.find(({ coordinationId }) => coordinationId === SPAWNS)?.points;
+      return { leftOut, certainty: points?.find(({ stepId }) => stepId === "step-1")?.certainty };
+    };
+    const withConfig = (gates: object) =>
+      testWith({ config: createMemoryConfig(createWrittenConfig({ gates })) });
+    expect(await withConfig({ agents: { Main: { confidenceThreshold: 0.7 } } })).toMatchObject({
+      certainty: undefined,
+    });
+    expect(await withConfig({ confidenceThreshold: 0.7 })).toMatchObject({ certainty: undefined });
+    expect(await withConfig({})).toEqual({ leftOut: ["gates.critic"], certainty: "differs" });
+    expect(await testWith()).toMatchObject({ certainty: "unknown" });
+    const { stdout } = await runPolicy("test", lax, "--ledger", nameLedger());
+    expect(stdout).toContain("OpenClaw's configuration cannot be read from here");
+  });
+
+  test("goes on with the pack alone where the configuration is not valid with it, and says why", async () => {
+    const lax = writePack("lax", "settings: {gates: {confidenceThreshold: 0.3}}");
+    const gates = { agents: { writer: { checks: ["tests"] } } };
+    const config = createMemoryConfig(createWrittenConfig({ gates }));
+    const args = ["policy", "test", lax, "--ledger", nameLedger()];
+    const { stdout: json } = await runCli([...args, "--json"], { config });
+    expect(JSON.parse(json)).toMatchObject({
+      isConfigurationRead: false,
+      configurationFault: expect.stringContaining("gates.agents.writer.checks[0]") as unknown,
+      changed: expect.arrayContaining([expect.objectContaining({ coordinationId: SPAWNS })]) as unknown,
+    });
+    const { stdout } = await runCli(args, { config });
+    expect(stdout).toContain(
+      "configuration is left out, because with the pack the policy is not one: gates.",
     );
   });
 
@@ -215,6 +257,12 @@ describe("policy test", () => {
     expect(JSON.parse(json)).toMatchObject({ changed: [], plansWithoutBudget: 2 });
     const { stdout } = await runPolicy("test", small, "--ledger", ledger);
     expect(stdout).toContain("budget: not tested on 2 plans. It bounds coordinations that spawns open");
+    forge(ledger, "delete from content");
+    const { stdout: withoutTexts } = await runPolicy("test", small, "--ledger", ledger, "--json");
+    expect(JSON.parse(withoutTexts)).toMatchObject({ plansWithoutText: 2 });
+    expect((await runPolicy("test", small, "--ledger", ledger)).stdout).toContain(
+      "The text of 2 plans is not kept any more. What the steps of such a plan ask for",
+    );
     const lanes = writePack("only-lanes", "settings: {lanes: {data: 1}}");
     expect((await runPolicy("test", lanes, "--ledger", ledger)).stdout).not.toContain("budget");
   });

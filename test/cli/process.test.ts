@@ -4,9 +4,12 @@ import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { resolveStateDir as hostStateDir } from "openclaw/plugin-sdk/state-paths";
 import { describe, expect, test } from "vitest";
+import { SPAN_EXPORT } from "../../src/agents/coordination/contracts/ids.ts";
 import { chooseConfirm, terminalOf } from "../../src/plugins/cli/process-host.ts";
 import { resolveStateDir, type Environment } from "../../src/plugins/cli/terminal/state-dir.ts";
-import { createTempFolder } from "../support/temp-ledger.ts";
+import { addCoordination } from "../contract/prunable-ledger.ts";
+import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
@@ -56,6 +59,27 @@ describe("the program", () => {
     const cut = await run(["events", "--json", "--ledger", ledger], {}, { closeEarly: true });
     expect(cut.stdout.length).toBeLessThan(whole.stdout.length);
     expect({ stderr: cut.stderr, exitCode: cut.exitCode }).toEqual({ stderr: "", exitCode: 0 });
+  });
+
+  test("prunes a ledger file while another process exports its spans", async () => {
+    using state = createTempFolder();
+    const ledger = state.file("ledger.sqlite");
+    const store = await openTestLedger(ledger);
+    await addCoordination(store, "old");
+    await addCoordination(store, "newest");
+    const exporter = { name: SPAN_EXPORT, holder: "exporter" };
+    await store.exports.take({ ...exporter, from: 0 });
+    let hasEnded = false;
+    const pruning = run(["ledger", "prune", "--before", "2026-02-01", "--ledger", ledger], {}).finally(
+      () => (hasEnded = true),
+    );
+    // The exporter tells of itself until the command has ended.
+    const tell = () => store.exports.advance({ ...exporter, position: 100 });
+    await waitFor(async () => (await tell()) && hasEnded, { what: "the end of the command" });
+    await store.close();
+    const { stdout, ...end } = await pruning;
+    expect(end).toEqual({ stderr: "", exitCode: 0 });
+    expect(stdout).toContain("1 run with");
   });
 
   test("has a version and an exit code for errors", async () => {

@@ -158,7 +158,7 @@ describe("replay", () => {
 
 describe("replay under another policy", () => {
   test("a lower floor lets through what was held, and people are not asked", async () => {
-    const policy = writePolicyFile("gates: {confidenceThreshold: 0.3}");
+    const policy = writePolicyFile("gates: {confidenceThreshold: 0.3, agents: {}}");
     const { whatIf, exitCode } = await runReplay([SPAWNS, "--policy", policy, "--ledger", nameQuestions()]);
     expect(exitCode).toBe(0);
     expect(whatIf?.points).toContainEqual(
@@ -175,10 +175,11 @@ describe("replay under another policy", () => {
   });
 
   test("what people approved then counts at once, and nothing about it is uncertain afterwards", async () => {
-    const policy = writePolicyFile("gates: {confidenceThreshold: 0.4}");
+    const policy = writePolicyFile("gates: {confidenceThreshold: 0.4, agents: {}}");
     const { whatIf } = await runReplay([SPAWNS, "--policy", policy, "--ledger", nameQuestions()]);
-    expect(whatIf?.points.map(({ stepId }) => stepId)).toEqual(["step-3"]);
-    expect(whatIf?.uncertain).toEqual([]);
+    // No rule names the checks that `step-2` waits for.
+    expect(whatIf?.points.map(({ stepId }) => stepId)).toEqual(["step-2", "step-3"]);
+    expect(whatIf?.uncertain).toMatchObject([{ stepId: "step-2" }]);
   });
 
   test("without a retry budget a step fails, what needed it does not begin, and its results are left out", async () => {

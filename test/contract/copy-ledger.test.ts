@@ -32,8 +32,8 @@ async function inspect(place: string): Promise<unknown> {
 }
 
 function copy(from: string, to: string, onProgress: (progress: CopyProgress) => void = ignoreProgress) {
-  // Whose the coordinations of a file are has to be said where it goes to a server.
-  const gateway = isPostgresUrl(to) ? "home" : undefined;
+  // Whose the coordinations of a file are has to be said where it goes to a server, or comes from one.
+  const gateway = [from, to].some(isPostgresUrl) ? "home" : undefined;
   return copyLedgerBetween({ from, to, gateway }, onProgress);
 }
 

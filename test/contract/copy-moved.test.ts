@@ -16,6 +16,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { createAuthor, openingOf, openRun, OWNER, spawnOf } from "../support/ledger-fixtures.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
 import { createOlderServerLedger } from "./older-ledger.ts";
 import { createRunStarted, createWorkflowAuthor } from "./workflow-store-tested.ts";
 
@@ -103,7 +104,7 @@ describe("a copy to a server", () => {
   });
 });
 
-it("a copy to a file takes no gateway", async () => {
+it("a copy from a file to a file takes no gateway", async () => {
   using folder = createTempFolder();
   const [from, to] = [folder.file("from.sqlite"), folder.file("to.sqlite")];
   await addSpawn(from);
@@ -126,9 +127,45 @@ describe("a copy from a server to a file, which one gateway uses", () => {
     await addOpenOf(schema.url, "office");
     await expect(copy(schema.url, to)).rejects.toMatchObject({
       code: "INPUT_INVALID",
-      message: expect.stringMatching(/of the gateways office and shop.*cancel/u) as string,
+      message: expect.stringMatching(
+        /of the gateways office and shop.*cancel .*copy then with --gateway and the one that is left$/u,
+      ) as string,
     });
     expect(existsSync(to)).toBe(false);
+  });
+
+  it("is refused until the gateway is named that is to use the file, and for any other one", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const to = folder.file("to.sqlite");
+    await addOpenOf(schema.url, "shop");
+    await expect(copy(schema.url, to)).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringMatching(/open coordinations of the gateway shop.*--gateway/u) as string,
+    });
+    await expect(copy(schema.url, to, "office")).rejects.toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringMatching(
+        /of the gateway shop.*that only office uses.*, stop it, and copy then$/u,
+      ) as string,
+    });
+    expect(existsSync(to)).toBe(false);
+    await copy(schema.url, to, "shop");
+    expect(existsSync(to)).toBe(true);
+  });
+
+  it("needs no gateway where nothing is open", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const to = folder.file("to.sqlite");
+    await change(schema.url, async (store) => {
+      const opening = { ...openingOf("trace"), gateway: "shop" } as Command;
+      const author = createAuthor("ended");
+      await store.append(author.append(opening, spawnOf("child")));
+      await store.append(appendEnd(author));
+    });
+    await copy(schema.url, to);
+    expect(existsSync(to)).toBe(true);
   });
 
   it("counts what the server got with the ledger of a gateway as open in that gateway", async () => {
@@ -139,7 +176,8 @@ describe("a copy from a server to a file, which one gateway uses", () => {
     await copy(from, schema.url, "shop");
     await addOpenOf(schema.url, "shop");
     const back = folder.file("back.sqlite");
-    await copy(schema.url, back);
+    await expect(copy(schema.url, back, "office")).rejects.toMatchObject({ code: "INPUT_INVALID" });
+    await copy(schema.url, back, "shop");
     expect(existsSync(back)).toBe(true);
     await addOpenOf(schema.url, "office");
     await expect(copy(schema.url, folder.file("again.sqlite"))).rejects.toMatchObject({

@@ -66,7 +66,7 @@ function copy(
   { from, to }: Pick<Scene, "from" | "to">,
   onProgress: (progress: CopyProgress) => void = ignoreProgress,
 ): Promise<LedgerCopy> {
-  const gateway = isPostgresUrl(to) ? "home" : undefined;
+  const gateway = [from, to].some(isPostgresUrl) ? "home" : undefined;
   return copyLedgerBetween({ from, to, gateway }, onProgress);
 }
 

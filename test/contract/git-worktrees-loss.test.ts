@@ -1,13 +1,19 @@
 /** Work that must not be lost: other people's worktrees, repositories inside, and what git could not commit. */
-import { readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { worktreeAttemptSchema } from "../../src/agents/coordination/contracts/worktree-fields.ts";
-import { createTurnsByName } from "../../src/agents/coordination/std/turns-by-name.ts";
 import { createGitWorktrees } from "../../src/infra/git/git-worktrees.ts";
 import { decideByVersions } from "../../src/agents/coordination/runtime/worktrees/merge-files.ts";
-import { removeForgottenWorktrees } from "../../src/agents/coordination/runtime/worktrees/remove-forgotten.ts";
 import {
   createGitScene,
   createRepository,
@@ -53,6 +59,28 @@ it("no worktree is made where git does not say which folder has its own files", 
   });
   expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
 });
+
+it.each(["repository", "repository/below", "linked"])(
+  "takes branch and entry of a worktree, too, where a git before 2.31 made it for the folder %s",
+  async (folder) => {
+    using scene = createGitScene();
+    const { home, repository } = scene;
+    putFile(repository, "below/b.txt", "b\n");
+    runGit(repository, "worktree", "add", "--quiet", join(home, "linked"));
+    const program = join(home, "old-git");
+    // An old git repeats an option that it does not know, and answers the rest.
+    const script = `#!/bin/sh
+case "$*" in *--path-format=*) echo --path-format=absolute; exec git rev-parse --git-common-dir ;; esac
+exec git "$@"
+`;
+    writeFileSync(program, script, { mode: 0o755 });
+    const worktrees = createGitWorktrees({ root: join(home, "worktrees"), clock: systemClock, program });
+    expect(await worktrees.open(NAME, join(home, folder), ATTEMPT, [])).toMatchObject({ kind: "opened" });
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
+    expect(existsSync(join(repository, ".git/worktrees", NAME))).toBe(false);
+  },
+);
 
 describe("removing a worktree", () => {
   it("leaves another worktree of the repository, whose folder cannot be seen at the moment", async () => {
@@ -192,36 +220,6 @@ describe("removing a worktree", () => {
     expect(await withoutGit.remove(NAME)).toBeUndefined();
   });
 });
-
-describe("a worktree whose coordination the ledger does not have", () => {
-  it("is warned of at each start until somebody has done what the warning says", async () => {
-    using scene = createGitScene();
-    const { repository } = scene;
-    await scene.open();
-    const [warning = "", ...others] = await startWithout(scene);
-    expect(others).toEqual([]);
-    expect(await startWithout(scene)).toEqual([warning]);
-    for (const [, command = ""] of warning.matchAll(/`git ([^`]+)`/gu))
-      runGit(repository, ...command.split(" "));
-    expect(listWorktrees(scene)).toHaveLength(1);
-    expect(runGit(repository, "branch", "--list", "coordination/*")).toBe("");
-    expect(await startWithout(scene)).toEqual([]);
-  });
-});
-
-/** Starts with a ledger that has no coordination. Returns the warnings. */
-async function startWithout({ worktrees }: GitScene): Promise<string[]> {
-  const warnings: string[] = [];
-  const unopened = { kind: "unopened", coordinationId: "co-1", nextSequence: 0 };
-  const dependencies = {
-    runs: { findOnDisk: (_: string, find: (state: object) => unknown) => Promise.resolve(find(unopened)) },
-    worktrees,
-    worktreeTurns: createTurnsByName(),
-    logger: { warn: (_: object, message: string) => warnings.push(message) },
-  };
-  await removeForgottenWorktrees(dependencies as never, new AbortController().signal);
-  return warnings;
-}
 
 describe("a repository inside of a worktree", () => {
   it.each(["untracked", "changed", "committed"])(

@@ -135,7 +135,8 @@ describe("the worktrees of a machine", () => {
     await open();
     const next = createGitWorktrees({ root, clock: systemClock });
     const [folder, branch] = [join(root, NAME), `coordination/${NAME}`];
-    expect(await next.list()).toEqual([{ name: NAME, ...ATTEMPT, hasFolder: true, folder, branch }]);
+    const place = { repository, folder, hasFolder: true, branch };
+    expect(await next.list()).toEqual([{ name: NAME, ...ATTEMPT, ...place }]);
     expect(statSync(noteOf(NAME)).mode & 0o777).toBe(0o600);
     await next.remove(NAME);
     expect(await worktrees.list()).toEqual([]);

@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
@@ -9,6 +11,8 @@ import { buildFailingDisk, canFailDisks, openFailingDisk } from "../crash/failin
 import { createTempFolder } from "../support/temp-ledger.ts";
 
 const run = promisify(execFile);
+
+const USER = 65_534;
 
 const PAYLOAD = {
   runId: "run-1",
@@ -70,15 +74,59 @@ describe("the key", () => {
     );
   });
 
+  it("is made in a folder that its user may write but not list", async () => {
+    using folder = createTempFolder();
+    const isRoot = process.getuid?.() === 0;
+    // Root reads everywhere.
+    const identity = isRoot ? { uid: USER, gid: USER } : {};
+    if (isRoot) chownSync(folder.path, USER, USER);
+    chmodSync(folder.path, 0o300);
+    const args = ["--input-type=module", "--eval", writeKeyScript(folder.file("interrupt-key"))];
+    const { stdout } = await run(process.execPath, args, identity);
+    chmodSync(folder.path, 0o700);
+    expect(stdout.trim()).toBe("made");
+    expect(readdirSync(folder.path)).toEqual(["interrupt-key"]);
+  });
+
+  it("that another process has not written to its end yet is waited for", async () => {
+    using folder = createTempFolder();
+    const path = folder.file("interrupt-key");
+    const key = new Uint8Array(32).fill(7);
+    writeFileSync(path, key.subarray(0, 16), { mode: 0o600 });
+    // The draft of another key is made after the short one was read, and removed right before that is read again.
+    const code = `
+      import { appendFileSync, watch } from "node:fs";
+      import { parentPort } from "node:worker_threads";
+      let changes = 0;
+      const watcher = watch(${JSON.stringify(folder.path)}, (event, name) => {
+        if (event !== "rename" || !name.endsWith(".partial")) return;
+        changes += 1;
+        if (changes < 2) return;
+        watcher.close();
+        // A slow disk.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+        appendFileSync(${JSON.stringify(path)}, new Uint8Array(16).fill(7));
+      });
+      parentPort.postMessage("watching");`;
+    const writer = new Worker(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
+    await once(writer, "message");
+    expect(readOrCreateKey(path)).toEqual(Buffer.from(key));
+    await writer.terminate();
+  });
+
+  /** Returns a program that makes the key and prints "made", or the code of the error. */
+  function writeKeyScript(path: string): string {
+    return `
+      import { readOrCreateKey } from ${JSON.stringify(import.meta.resolve("../../src/infra/tokens/key-file.ts"))};
+      try { readOrCreateKey(${JSON.stringify(path)}); console.log("made"); }
+      catch (error) { console.log(error.code); }`;
+  }
+
   /** Makes the key in another process, on a disk that is full from one operation on, and returns the code of the error. */
   async function makeOnFullDisk(folder: string, at: number): Promise<string> {
     const environment = buildFailingDisk(folder);
     openFailingDisk(environment).arm({ error: "ENOSPC", at, isLasting: true, isPartial: true });
-    const script = `
-      import { readOrCreateKey } from ${JSON.stringify(import.meta.resolve("../../src/infra/tokens/key-file.ts"))};
-      try { readOrCreateKey(${JSON.stringify(join(folder, "withheld-key"))}); console.log("made"); }
-      catch (error) { console.log(error.code); }`;
-    const args = ["--input-type=module", "--eval", script];
+    const args = ["--input-type=module", "--eval", writeKeyScript(join(folder, "withheld-key"))];
     const { stdout } = await run(process.execPath, args, { env: { ...process.env, ...environment } });
     return stdout.trim();
   }

@@ -262,11 +262,11 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       await addCoordination(store, "old");
       await addCoordination(store, "running", { isOpen: true });
       const page = await store.pruning.page({ before: 9, limit: 10, beforeMs: LATER_MS });
-      const boundChildren = [{ session: OWNER, stepId: "step-1" as StepId, binding: "gate" as const }];
+      const kinds = ["gate", "privilege"] as const;
+      const boundChildren = kinds.map((binding) => ({ session: OWNER, stepId: "step-1" as StepId, binding }));
       const runs = page.slice(1).map((run) => ({ ...run, boundChildren }));
       expect(await store.pruning.remove(runs, createPruningBasis(page[0]!))).toMatchObject({ runs: 1 });
-      expect(await store.pruned.findBinding(OWNER)).toBe("gate");
-      expect(await listProblems(store)).toEqual([]);
+      expect([await store.pruned.listBindings(OWNER), await listProblems(store)]).toEqual([kinds, []]);
     });
 
     it("goes on counting runs, events and claims where they were", async () => {

@@ -14,6 +14,18 @@ import {
   spawnOf,
 } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import {
+  admit,
+  DELIVERY,
+  dispatch,
+  failStep,
+  finish,
+  nameSessionOfAttempt,
+  openPlan,
+  planStep,
+  startStep,
+  type StepFields,
+} from "../core/planned-scene.ts";
 import { addCoordination, LATER_MS, prune } from "./prunable-ledger.ts";
 
 const PLANS = 12;
@@ -72,10 +84,21 @@ async function addFamily(store: OpenedLedger): Promise<void> {
   await addCoordination(store, "newest", { isOpen: true });
 }
 
-/** A ledger with such a family, which counts how often the log of the parent was read from its beginning. */
-async function openFamily() {
+async function openEmpty() {
   const folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
+  return {
+    store,
+    [Symbol.asyncDispose]: async () => {
+      await store.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+/** A ledger with such a family, which counts how often the log of the parent was read from its beginning. */
+async function openFamily() {
+  const { store, ...ledger } = await openEmpty();
   await addFamily(store);
   const readings = { ofParent: 0 };
   const read: typeof store.read = (runId: CoordinationId, range) => {
@@ -86,10 +109,7 @@ async function openFamily() {
     store,
     counted: { ...store, read },
     readings,
-    [Symbol.asyncDispose]: async () => {
-      await store.close();
-      folder[Symbol.dispose]();
-    },
+    ...ledger,
   };
 }
 
@@ -108,9 +128,9 @@ describe("pruning a coordination whose children submitted plans", () => {
     await using family = await openFamily();
     await prune(family.store);
     for (let index = 0; index < PLANS; index += 1) {
-      const binding = index % 2 === 1 ? "privilege" : undefined;
-      expect(await family.store.pruned.findBinding(nameSubmitter(index))).toBe(binding);
-      expect(await family.store.pruned.findBinding(nameWorker(index))).toBe(binding);
+      const bindings = index % 2 === 1 ? ["privilege"] : [];
+      expect(await family.store.pruned.listBindings(nameSubmitter(index))).toEqual(bindings);
+      expect(await family.store.pruned.listBindings(nameWorker(index))).toEqual(bindings);
     }
   });
 
@@ -137,8 +157,64 @@ describe("pruning a coordination whose children submitted plans", () => {
     };
     const { runs } = await pruneLedger({ ...store, read }, { beforeMs: LATER_MS, isDryRun: false });
     expect(runs).toBe(2);
-    expect(await store.pruned.findBinding(nameWorker(0))).toBeUndefined();
-    expect(await store.pruned.findBinding(nameWorker(1))).toBe("privilege");
+    expect(await store.pruned.listBindings(nameWorker(0))).toEqual([]);
+    expect(await store.pruned.listBindings(nameWorker(1))).toEqual(["privilege"]);
     await store.close();
+  });
+});
+
+/** Appends a plan of one step that runs and ends, and prunes it. */
+async function prunePlan(
+  store: OpenedLedger,
+  submitter: SessionKey,
+  fields: StepFields,
+  ...end: readonly Command[]
+): Promise<void> {
+  const open = { ...openPlan({ steps: 1 }), ownerSession: submitter } as Command;
+  const settle: Command = { type: "settleCoordination" };
+  const begin = [open, admit(planStep("a", fields)), dispatch("a"), startStep("a")];
+  const author = createAuthor("plan");
+  await store.append(author.append(...begin, ...end, settle, dispatch(DELIVERY), finish(DELIVERY), settle));
+  await addCoordination(store, "newest", { isOpen: true });
+  expect(await prune(store)).toMatchObject({ runs: 1 });
+}
+
+describe("pruning the plan of a session", () => {
+  const HIDDEN = nameChildSession("hidden");
+
+  it.each<[string, SessionKey, string[]]>([
+    ["keeps its step bound where only the host knows who spawned the session", HIDDEN, ["privilege"]],
+    ["keeps nothing bound where nobody spawned the session", OWNER, []],
+  ])("%s", async (_, submitter, bindings) => {
+    await using ledger = await openEmpty();
+    const { store } = ledger;
+    await prunePlan(store, submitter, { sourceSession: submitter }, finish("a"));
+    expect(await store.pruned.listBindings(nameSessionOfAttempt("a"))).toEqual(bindings);
+  });
+
+  it("keeps both that a gate and that privileges held an earlier attempt", async () => {
+    await using ledger = await openEmpty();
+    const { store } = ledger;
+    const fields = { retryBudget: 1, backoffMs: 0, gate: { threshold: 1 }, privilege: READ_ONLY };
+    await prunePlan(
+      store,
+      OWNER,
+      fields,
+      failStep("a"),
+      dispatch("a", 2),
+      startStep("a", 2),
+      finish("a", 2, { stated: { confidence: 10_000 } }),
+    );
+    expect(await store.pruned.listBindings(nameSessionOfAttempt("a", 1))).toEqual(["gate", "privilege"]);
+    expect(await store.pruned.listBindings(nameSessionOfAttempt("a", 2))).toEqual(["privilege"]);
+  });
+
+  it("leaves to the host what holds a child of a session whose spawner only the host knows", async () => {
+    await using ledger = await openEmpty();
+    const { store } = ledger;
+    await addFamilyMember(store, "spawner", { owner: HIDDEN, spawns: [{ child: nameWorker(0) }] });
+    await addCoordination(store, "newest", { isOpen: true });
+    expect(await prune(store)).toMatchObject({ runs: 1 });
+    expect(await store.pruned.listBindings(nameWorker(0))).toEqual([]);
   });
 });

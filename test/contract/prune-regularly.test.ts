@@ -44,7 +44,7 @@ describe("a process that prunes its ledger", () => {
     await waitFor(async () => (await listRunIds(store)).join() === runIdOf("next"), {
       what: "the newest run",
     });
-    await pruning.stop();
+    await pruning?.stop();
   });
 
   describe("whose spans another process exports", () => {
@@ -57,7 +57,7 @@ describe("a process that prunes its ledger", () => {
       const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
       await clock.advance(MINUTE_MS + 30_000);
       await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
-      await pruning.stop();
+      await pruning?.stop();
     });
 
     it("keeps what is not exported while it tells of itself", async () => {
@@ -76,7 +76,7 @@ describe("a process that prunes its ledger", () => {
     await using ledger = await openOldLedger();
     const { clock, store } = ledger;
     const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
-    await pruning.stop();
+    await pruning?.stop();
     await clock.advance(2 * DAY_MS);
     expect(await listRunIds(store)).toHaveLength(2);
   });
@@ -99,6 +99,6 @@ describe("a process that prunes its ledger", () => {
     fails = false;
     await clock.advance(DAY_MS);
     await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
-    await pruning.stop();
+    await pruning?.stop();
   });
 });

@@ -143,6 +143,20 @@ describe("the resource of a path", () => {
     expect(await files.locate("a.txt", folder.file("again"))).toBe(expected);
   });
 
+  it("is the link itself at the end of a path whose entry is removed, in the real folder", async () => {
+    using folder = createTempFolder();
+    mkdirSync(folder.file("real"));
+    symlinkSync("real", folder.file("way"));
+    writeFileSync(folder.file("real/v1.json"), "x");
+    symlinkSync("v1.json", folder.file("real/current"));
+    symlinkSync("nowhere", folder.file("real/dangling"));
+    const root = await rootOf(folder);
+    expect(await files.locate("way/current", folder.path)).toBe(`${root}/real/v1.json`);
+    for (const name of ["current", "dangling", "v1.json", "missing"])
+      expect(await files.locate(`way/${name}`, folder.path, "entry")).toBe(`${root}/real/${name}`);
+    expect(await files.locate("way", folder.path, "entry")).toBe(`${root}/way`);
+  });
+
   it("takes .. of a path as text, as the host's tools do, and that in a link where the link stands", async () => {
     using folder = createTempFolder();
     const root = await rootOf(folder);

@@ -1,4 +1,4 @@
-/** Owns: which model an agent asks where the host routes to several providers, by the options of its run and its class. */
+/** Owns: which model an agent asks where the host routes to several providers, and for how many tokens, by the options of its run and its class. */
 import { describe, expect, it } from "vitest";
 import { readInstalledAgent } from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import { createWorkflowScene, SAID } from "../support/workflow-scene.ts";
@@ -9,6 +9,7 @@ const AGENT = "vendor.test.buyer";
 
 async function runAgent(configurable: Values, modelClasses: Readonly<Record<string, string>> = {}) {
   const models: (string | undefined)[] = [];
+  const maxTokens: (number | undefined)[] = [];
   const parsed = readInstalledAgent({
     manifest: { agentId: AGENT, persona: "Buyer", modelClass: "general", systemPrompt: "Buy." },
     systemPrompt: "Buy.",
@@ -19,14 +20,15 @@ async function runAgent(configurable: Values, modelClasses: Readonly<Record<stri
   const scene = createWorkflowScene({
     agents: { installed: [parsed.value], modelClasses },
     chat: {
-      complete: ({ model }) => {
-        models.push(model);
+      complete: (request) => {
+        models.push(request.model);
+        maxTokens.push(request.maxTokens);
         return Promise.resolve({ ...SAID, text: '{"result":"bought","confidence":1}' });
       },
     },
   });
   const runId = await scene.run("", { agent: { agentId: AGENT, source: "run-api" }, configurable });
-  return { models, snapshot: await scene.snapshot(runId) };
+  return { models, maxTokens, snapshot: await scene.snapshot(runId) };
 }
 
 describe("an agent's model at a host that asks several providers", () => {
@@ -53,5 +55,20 @@ describe("an agent's model at a host that asks several providers", () => {
 
   it("is the host's where a workflow's own option is called `provider`", async () => {
     expect((await runAgent({ provider: "stripe" })).models).toEqual([undefined]);
+  });
+});
+
+describe("the tokens of an agent's answer", () => {
+  it.each<[title: string, configurable: Values, tokens: number]>([
+    ["as many as its run says", { maxTokens: 9_000 }, 9_000],
+    ["as many as an agent may have where its run says more", { ai: { maxTokens: 400_001 } }, 400_000],
+    [
+      "as many as an agent may have, also where another spelling says less",
+      { ai: { maxTokens: 400_001 }, maxTokens: 50 },
+      400_000,
+    ],
+    ["8,000 where its run says nothing", {}, 8_000],
+  ])("are %s", async (_title, configurable, tokens) => {
+    expect((await runAgent(configurable)).maxTokens).toEqual([tokens]);
   });
 });

@@ -3,6 +3,10 @@ import { linkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type {
+  PluginContest,
+  PluginHooks,
+} from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { edit, read, requireRefused, requireReview, write } from "./arbiter-calls.ts";
 import { createRealSceneFiles, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
@@ -103,8 +107,9 @@ describe("a child whose step has ended", () => {
 async function openLinkedScene(
   conflicts: NonNullable<SceneOptions["conflicts"]>,
   names: readonly [string, ...string[]] = ["secret.md", "b.md"],
+  dependencies: NonNullable<SceneOptions["dependencies"]> = {},
 ): Promise<Scene> {
-  const s = await openScene({ files: createRealSceneFiles(), conflicts });
+  const s = await openScene({ files: createRealSceneFiles(), conflicts, dependencies });
   putLinked(s, names);
   await s.plan([
     { stepId: "low", priority: "low" },
@@ -147,6 +152,25 @@ describe("the strategy for a file that the holder has by another name", () => {
       const texts = Object.fromEntries(order.map((name) => [name, "of high\n"]));
       expect((await s.ask(write(s, s.sessionOf("high"), texts))).kind, order.join()).toBe("refused");
     }
+  });
+
+  it("is that of a plugin, which reads by which name the call writes", async () => {
+    const contests: PluginContest[] = [];
+    const arbitrate: PluginHooks["arbitrate"] = (contest) => {
+      contests.push(contest);
+      return Promise.resolve({ award: "requester", plugin: "guard", reason: "It may." });
+    };
+    const hooks: PluginHooks = {
+      hasAny: () => true,
+      arbitrate,
+      decide: () => Promise.resolve(undefined),
+    };
+    await using s = await openLinkedScene({ strategy: "owner_wins" }, ["secret.md", "b.md"], { hooks });
+    const answer = await s.ask(write(s, s.sessionOf("high"), { "secret.md": "of high\n" }));
+    expect(answer.kind).toBe("granted");
+    expect(contests.map(({ resource, names }) => [resource.split(":")[0], names])).toEqual([
+      ["hardlink", [expect.stringMatching(/^file:.*\/secret\.md$/u)]],
+    ]);
   });
 
   it("is that of what they share where an exception names it", async () => {

@@ -113,6 +113,21 @@ describe("what people approved", () => {
     );
   });
 
+  it.each([
+    ["as people knew it", undefined, "granted"],
+    ["that was changed from outside once more", "outside again", "refused"],
+  ] as const)("holds against a file %s", async (_name, text, kind) => {
+    await using s = await openAskedScene();
+    const b = await s.child("b");
+    s.put("notes.md", "v0");
+    await s.does(read(s, b, "notes.md"));
+    s.put("notes.md", "outside");
+    requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
+    expect(await answerQuestion(s, "approve")).toBe("approved");
+    if (text !== undefined) s.put("notes.md", text);
+    expect((await s.does(write(s, b, { "notes.md": "b" }))).kind).toBe(kind);
+  });
+
   it("is not asked of plugins again", async () => {
     let count = 0;
     const hooks: PluginHooks = {

@@ -74,6 +74,7 @@ describe("a plugin that rules on contested writes", () => {
       {
         coordinationId: "co-1",
         resource: s.resource("notes.md"),
+        names: [s.resource("notes.md")],
         cause: "overlap",
         strategy: "owner_wins",
         tool: "write",

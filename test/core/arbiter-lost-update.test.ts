@@ -65,6 +65,44 @@ describe("a change of a file that another step has changed since", () => {
     expect((await s.does(remove(s, a, "notes.md"))).kind).toBe("refused");
   });
 
+  it("is made after a read that fails has shown that the other deleted it", async () => {
+    await using s = await start();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(remove(s, b, "notes.md"));
+    await s.ends(b);
+    expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("refused");
+    const look = read(s, a, "notes.md");
+    expect((await s.ask(look)).kind).toBe("granted");
+    await s.coordinator.arbiter.callEnded(look.callKey, { hasFailed: true });
+    expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
+  });
+
+  it("is refused where the host did not run the read that fails", async () => {
+    await using s = await start();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(remove(s, b, "notes.md"));
+    await s.ends(b);
+    const look = read(s, a, "notes.md");
+    expect((await s.ask(look)).kind).toBe("granted");
+    await s.coordinator.arbiter.callEnded(look.callKey, { hasFailed: true, isNotRun: true });
+    expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("refused");
+  });
+
+  it("is refused where it was written again while the read failed", async () => {
+    await using s = await start();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(remove(s, b, "notes.md"));
+    const look = read(s, a, "notes.md");
+    expect((await s.ask(look)).kind).toBe("granted");
+    await s.does(write(s, b, { "notes.md": "b\n" }));
+    await s.coordinator.arbiter.callEnded(look.callKey, { hasFailed: true });
+    await s.ends(b);
+    expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("refused");
+  });
+
   it("is refused where the other one is of another coordination", async () => {
     await using s = await start();
     const a = await s.child("a");

@@ -62,6 +62,17 @@ describe("calls under way", () => {
     expect(underWay.listOwn(nameSession("a"), "file:/src/lib", timeAt(1))).toMatchObject([{ text: "a" }]);
   });
 
+  it("are not begun where their resources are reserved: calls that have begun come before them", () => {
+    const underWay = createWritesUnderWay();
+    const findOfOthers = (): string | undefined =>
+      underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))?.callKey;
+    underWay.begin({ ...call("a", "file:/a"), callKey: "a beside", isReserved: true });
+    expect(underWay.listOwn(nameSession("a"), "file:/a", timeAt(1))).toEqual([]);
+    expect(findOfOthers()).toBe("a beside");
+    underWay.begin(call("a", "file:/a"));
+    expect(findOfOthers()).toBe("a");
+  });
+
   it("are taken once, are in the way until they are over, and then wake who waits, once", () => {
     const underWay = createWritesUnderWay();
     let woken = 0;

@@ -1,12 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { type SessionKey, DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+  DELIVERY_STEP_ID,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { Scripted } from "../support/scripted-runner.ts";
 import { read, requireRefused, createShellCall, write } from "./arbiter-calls.ts";
 import { LEASE_MS, openScene, type Scene } from "./arbiter-scene.ts";
 
 const OTHER = "agent:main:other" as SessionKey;
+const STEP_2 = { coordinationId: "co-1" as CoordinationId, stepId: "step-2" as StepId };
 
 describe("the owner of a coordination", () => {
   it("holds what it wrote until its turn ends", async () => {
@@ -241,6 +247,26 @@ describe("an attempt that was given up", () => {
     await s.clock.advance(10_000);
     expect(s.events("step.timed_out")).toMatchObject([{ stepId: "step-1" }]);
     expect((await s.does(write(s, a, { "notes.md": "a" }))).kind).toBe("refused");
+  });
+});
+
+describe("a child that was spawned by one that was cancelled", () => {
+  it.each(["is at work", "has completed"])("is refused every change where it %s", async (course) => {
+    await using s = await openScene();
+    await s.child("beside");
+    const above = await s.child("above");
+    const below = await s.child("below", { source: above });
+    if (course === "has completed") await s.ends(below);
+    // The host answers of `above`, and not of `below`.
+    const stop = s.observer.stop.bind(s.observer);
+    s.observer.stop = (query) =>
+      query.childSessionKey === below ? new Promise(() => undefined) : stop(query);
+    await s.coordinator.cancel({ ...STEP_2, by: "operator" });
+    await s.clock.advance(1_000);
+    expect(s.events("step.failed")).toMatchObject([{ stepId: "step-2" }]);
+    const answer = requireRefused(await s.does(write(s, below, { "notes.md": "x" })));
+    expect(answer.sentence).toContain("step-3 was given up, or one that it works for");
+    expect((await s.does(read(s, below, "notes.md"))).kind).toBe("free");
   });
 });
 

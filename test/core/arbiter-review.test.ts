@@ -151,7 +151,7 @@ describe("a call that people are asked about", () => {
   );
 
   it.each(["trace-1", "trace-2"])(
-    "takes also what it had not to contend for when it was asked about (%s)",
+    "keeps what it had not to contend for from others while people think (%s)",
     async (trace) => {
       const s = await openScene(MANUAL);
       await using _ = s;
@@ -160,7 +160,9 @@ describe("a call that people are asked about", () => {
       const call = write(s, OWNER, { "free.md": "o", "notes.md": "o" });
       const review = requireReview(await s.ask(call));
       const b = await s.child("b", { trace });
-      await s.does(write(s, b, { "free.md": "b" }));
+      const ruling = s.ask(write(s, b, { "free.md": "b" }));
+      await s.clock.advance(2_000);
+      requireRefused(await ruling);
       await review.settle("approved");
       await s.runs(call, { kind: "granted" });
       const owner = await s.holders("notes.md");

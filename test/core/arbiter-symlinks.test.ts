@@ -1,8 +1,8 @@
 /** Owns: which patterns of policies hold for a file that a symbolic link leads to. */
-import { mkdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { requireRefused, write } from "./arbiter-calls.ts";
+import { remove, requireRefused, write, type ToolCall } from "./arbiter-calls.ts";
 import {
   createValueFiles,
   createRealSceneFiles,
@@ -151,6 +151,29 @@ describe("the operator's exception by a pattern that leads through a symbolic li
   });
 });
 
+describe("a pattern that begins with ~", () => {
+  it.each(["~/.ssh/**", "file:~/.ssh", "~/.ssh/key", "~"])(
+    "holds below the home folder as %s",
+    async (pattern) => {
+      const values = createValueFiles();
+      const files = { ...values, files: { ...values.files, home: "/repo/home" } };
+      await using s = await openScene({
+        files,
+        conflicts: { strategy: "priority_wins", highRisk: [pattern] },
+      });
+      await s.plan([
+        { stepId: "low", priority: "low" },
+        { stepId: "high", priority: "high" },
+      ]);
+      for (const name of ["home/.ssh/key", "~/.ssh/key"]) {
+        expect((await s.does(write(s, s.sessionOf("low"), { [name]: "low" }))).kind).toBe("granted");
+      }
+      expect(await askHigh(s, "home/.ssh/key")).toBe("refused");
+      expect(await askHigh(s, "~/.ssh/key")).toBe("granted");
+    },
+  );
+});
+
 /** Files of a disk without `current`, which leads to `releases` as long as it answers, and of a mount that never does. */
 function createSlowFiles() {
   const values = createValueFiles();
@@ -210,5 +233,66 @@ describe("patterns that the file system does not follow in time", () => {
     await s.clock.advance(1_000);
     expect((await writeFile()).kind).toBe("granted");
     expect(looks).toHaveLength(128);
+  });
+});
+
+describe("a call that removes a symbolic link", () => {
+  const removeEntry = (s: Scene, stepId: string, name: string): ToolCall => {
+    const call = remove(s, s.sessionOf(stepId), name);
+    return { ...call, targets: call.targets.map((target) => ({ ...target, ends: ["entry"] as const })) };
+  };
+
+  it("changes the link, not the folder or file that it leads to", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    symlinkSync("releases/1/prod.env", join(s.folder, "env"));
+    for (const name of ["current", "env"]) {
+      expect((await s.does(removeEntry(s, "high", name))).kind, name).toBe("granted");
+      expect(existsSync(join(s.folder, name))).toBe(false);
+    }
+    expect(s.text(REAL)).toBe("of low\n");
+    expect(s.events("resource.changed").slice(1)).toMatchObject([
+      { stepId: "high", resource: s.resource("current"), version: "absent" },
+      { stepId: "high", resource: s.resource("env"), version: "absent" },
+    ]);
+  });
+
+  it("is ruled on against who holds the link", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    await s.ask(removeEntry(s, "low", "current"));
+    expect((await s.ask(removeEntry(s, "high", "current"))).kind).toBe("refused");
+    expect(readlinkSync(join(s.folder, "current"))).toBe("releases/1");
+  });
+
+  it("and writes there changes both", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    const call = write(s, s.sessionOf("high"), { [THROUGH_LINK]: "new\n" });
+    const targets = call.targets.map((target) => ({ ...target, ends: ["entry", "target"] as const }));
+    expect((await s.ask({ ...call, targets })).kind).toBe("refused");
+  });
+});
+
+describe("a call that deletes an empty folder", () => {
+  it("is ruled on against who holds a file that is to be in it", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    mkdirSync(join(s.folder, "drafts"));
+    const pending = write(s, s.sessionOf("low"), { "drafts/new.md": "low" });
+    expect((await s.ask(pending)).kind).toBe("granted");
+    await s.clock.advance(3_000);
+    const call = remove(s, s.sessionOf("high"), "drafts");
+    const targets = call.targets.map((target) => ({ ...target, ends: ["entry"] as const }));
+    expect(requireRefused(await s.ask({ ...call, targets, hookBeganAtMs: 0 as never })).sentence).toContain(
+      "drafts",
+    );
+  });
+
+  it("is given its claim back where the tool fails, so that nobody is kept out of the folder", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    const call = remove(s, s.sessionOf("high"), "releases/2");
+    mkdirSync(join(s.folder, "releases/2"));
+    const targets = call.targets.map((target) => ({ ...target, ends: ["entry"] as const }));
+    expect((await s.ask({ ...call, targets })).kind).toBe("granted");
+    expect(await s.holders("releases/2/new.md")).toEqual(["plan-1/high"]);
+    await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    expect(await s.holders("releases/2/new.md")).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import {
   askAgain,
   type AskAgainDependencies,
 } from "../../src/agents/coordination/runtime/workflow-host/models/ask-again.ts";
+import type { ChatModel, ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { ProgrammedAnswer } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { modelAskedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
 import { envelopeOf, findRecordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
@@ -16,6 +17,7 @@ import { createConformancePlay } from "../../src/plugins/openwop/conformance/cre
 import { createMockModel } from "../../src/plugins/openwop/conformance/mock-model.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { SAID } from "../support/workflow-scene.ts";
 
 const SOURCE = "run-source" as CoordinationId;
 const FORK = "run-fork" as CoordinationId;
@@ -80,8 +82,8 @@ const refusal: Draft = {
   nodeId: "call",
   payload: { nodeId: "call", provider: "mock", model: "mock" },
 };
-const createModelAsked = (request: ModelAsk): Draft => {
-  const model = { provider: "mock", model: request.model ?? "mock" };
+const createModelAsked = (request: ModelAsk, provider = "mock"): Draft => {
+  const model = { provider, model: request.model ?? "mock" };
   const modelAsked = modelAskedOf({ sha256: hashText }, request, model) ?? expect.fail("it has a key");
   const payload = { nodeId: "call", ...model, requestDigest: modelAsked.digest };
   return { type: "coordination.model_asked", nodeId: "call", payload };
@@ -95,11 +97,13 @@ interface Play {
   readonly replayReinvokesModels?: boolean;
   /** The options of the run. */
   readonly configurable?: Readonly<Record<string, unknown>>;
+  /** The live model; absent: none may be asked. */
+  readonly chat?: ChatModel;
 }
 
 async function playAsk(
   drafts: readonly Draft[],
-  { request = REQUEST, nodeId = "call", says, configurable, ...settings }: Play = {},
+  { request = REQUEST, nodeId = "call", says, configurable, chat, ...settings }: Play = {},
 ) {
   const recorded = drafts.map((draft, index) => createEventAt(SOURCE, index + 2, draft));
   const mock = createMockModel();
@@ -109,7 +113,7 @@ async function playAsk(
     sha256: hashText,
     settings,
     contract: () => Promise.resolve(createAjvOutputContract()),
-    chat: () => Promise.reject(new Error("no live model is asked")),
+    chat: () => (chat ? Promise.resolve(chat) : Promise.reject(new Error("no live model is asked"))),
     conformance: {
       ...createConformancePlay(),
       modelOf: (node) => {
@@ -207,6 +211,52 @@ describe("a replay that asks a model again", () => {
     const other = { ...earlier, temperature: 1 };
     const { drafts } = await playAsk([createModelAsked(other), completed], play);
     expect(drafts.map(({ type }) => type)).toEqual(["replay.diverged", "node.failed", "run.failed"]);
+  });
+
+  test("asks a live model again as the earlier release asked it", async () => {
+    const { isPlayed: _, ...live } = REQUEST;
+    const configurable = { model: "of-caller", temperature: 0, ai: { provider: "p" } };
+    const request = {
+      ...live,
+      model: "of-caller",
+      provider: "p",
+      routedModel: "p/of-caller",
+      temperature: 0,
+    };
+    const earlier = { ...live, model: "of-node", temperature: 0, maxTokens: 20 };
+    const requests: ChatRequest[] = [];
+    const chat: ChatModel = {
+      complete: (chatRequest) => {
+        requests.push(chatRequest);
+        return Promise.resolve(SAID);
+      },
+    };
+    const play = { request, configurable, chat, replayReinvokesModels: true };
+    expect((await playAsk([createModelAsked(earlier), completed], play)).drafts).toEqual([]);
+    expect((await playAsk([createModelAsked(request), completed], play)).drafts).toEqual([]);
+    expect(requests).toMatchObject([
+      { model: "of-node", temperature: 0, maxTokens: 20 },
+      { model: "p/of-caller", temperature: 0, maxTokens: 10 },
+    ]);
+  });
+
+  test.each([
+    ["the earlier release asked, which ignored the option", "host", "of-node"],
+    ["the run names, where that one was asked", "p", "p/of-node"],
+  ])("asks the provider that %s", async (_, provider, model) => {
+    const { isPlayed: _isPlayed, ...live } = REQUEST;
+    const earlier = { ...live, model: "of-node", maxTokens: 20 };
+    const request = { ...earlier, provider: "p", routedModel: "p/of-node" };
+    const requests: ChatRequest[] = [];
+    const chat: ChatModel = {
+      complete: (chatRequest) => {
+        requests.push(chatRequest);
+        return Promise.resolve(SAID);
+      },
+    };
+    const play = { request, configurable: { ai: { provider: "p" } }, chat, replayReinvokesModels: true };
+    expect((await playAsk([createModelAsked(earlier, provider), completed], play)).drafts).toEqual([]);
+    expect(requests).toMatchObject([{ model }]);
   });
 
   test("takes the recorded outcome of a request that names no model, whichever answers by now", async () => {

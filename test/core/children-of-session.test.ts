@@ -7,17 +7,22 @@ import type {
   EpochMs,
   SessionKey,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunsQuery } from "../../src/agents/coordination/ports/ledger-queries.ts";
 import type { StepView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import {
   describeChildren,
   explainRepeated,
   findRepeatedChild,
   formatChildren,
+  listChildren,
   NOTE_CHARS_MAX,
   type ChildOfSession,
   type Repetition,
 } from "../../src/agents/coordination/runtime/children-of-session.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
+import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { createHost, createValueFiles, spawnChild, startCoordinator } from "./arbiter-scene.ts";
 
 const OWNER = "agent:main:main" as SessionKey;
 const AT_MS = Date.UTC(2026, 0, 2) as EpochMs;
@@ -96,6 +101,91 @@ describe("what a session is told of its children", () => {
         } as never),
     };
     expect(await describeChildren(reads, OWNER)).toBeUndefined();
+  });
+});
+
+describe("the open children of a session that coordinated much since", () => {
+  it("are among its children however old they are, and the note says that there may be more", async () => {
+    using folder = createTempFolder();
+    using files = createValueFiles();
+    const host = createHost();
+    const store = await openTestLedger(folder.file("ledger.sqlite"), host);
+    const coordinator = startCoordinator({ store, host, files });
+    const reads = {
+      findRuns: (query: RunsQuery) => store.findRuns(query),
+      getMany: () => Promise.resolve(new Map<string, string>()),
+      view: (id: CoordinationId) => coordinator.view(id),
+    };
+    const spawnOn = (trace: string) => spawnChild(coordinator, host.observer, { task: trace, trace });
+    const first = await spawnOn("first");
+    expect(await describeChildren(reads, OWNER)).toContain("You have 1 open and 0 ended subagents");
+    for (let count = 0; count < 30; count += 1) {
+      await coordinator.endChild(await spawnOn(`later-${count}`), { outcome: "completed" });
+      await host.clock.advance(10_000);
+    }
+    const children = await listChildren(reads, OWNER);
+    expect(children).toHaveLength(21);
+    expect(children.at(-1)?.step).toMatchObject({ childSessionKey: first, status: "running" });
+    const note = await describeChildren(reads, OWNER);
+    expect(note).toContain("You have 1 open and at least 20 ended subagents");
+    await coordinator.stop();
+    await store.close();
+  });
+
+  it("are told without those whose log is damaged, and as at least so many", async () => {
+    using folder = createTempFolder();
+    using files = createValueFiles();
+    const host = createHost();
+    const path = folder.file("ledger.sqlite");
+    const store = await openTestLedger(path, host);
+    const coordinator = startCoordinator({ store, host, files });
+    const kept = await spawnChild(coordinator, host.observer, { task: "kept", trace: "kept" });
+    await host.clock.advance(1_000);
+    await spawnChild(coordinator, host.observer, { task: "damaged", trace: "damaged" });
+    const { items } = await store.findRuns({ filter: { session: OWNER }, status: "running", limit: 10 });
+    await coordinator.stop();
+    await store.close();
+    const damaged = `(select run_key from run where run_id = '${items[0]?.runId}')`;
+    forge(path, `update event set payload = '{}' where sequence = 2 and run_key = ${damaged}`);
+    const damagedStore = await openTestLedger(path, host);
+    const reader = startCoordinator({ store: damagedStore, host, files });
+    const reads = {
+      findRuns: (query: RunsQuery) => damagedStore.findRuns(query),
+      getMany: () => Promise.resolve(new Map<string, string>()),
+      view: (id: CoordinationId) => reader.view(id),
+    };
+    expect(items).toHaveLength(2);
+    await expect(reader.view(items[0]?.runId as CoordinationId)).rejects.toThrow();
+    expect(await listChildren(reads, OWNER)).toMatchObject([{ step: { childSessionKey: kept } }]);
+    expect(await describeChildren(reads, OWNER)).toContain(
+      "You have at least 1 open and at least 0 ended subagents",
+    );
+    await reader.stop();
+    await damagedStore.close();
+  });
+
+  it("come before those that have ended where a coordination has too many of them", async () => {
+    const running = createChild({ admittedAtMs: AT_MS - 1 }).step;
+    const later = createChild({ status: "completed", stepId: "step-2" }).step;
+    const reads = {
+      findRuns: () => Promise.resolve({ items: [{ runId: "co-1", summary: {} }] as never }),
+      view: () => Promise.resolve({ steps: [running, ...Array.from({ length: 200 }, () => later)] } as never),
+    };
+    const children = await listChildren(reads, OWNER);
+    expect(children).toHaveLength(200);
+    expect(children.at(-1)?.step).toBe(running);
+    const note = await describeChildren({ ...reads, getMany: () => Promise.resolve(new Map()) }, OWNER);
+    expect(note).toContain("You have 1 open and at least 199 ended subagents");
+  });
+
+  it("are told as at least so many where there are more open ones than are listed", async () => {
+    const { step } = createChild();
+    const reads = {
+      findRuns: () => Promise.resolve({ items: [{ runId: "co-1", summary: {} }] as never }),
+      view: () => Promise.resolve({ steps: Array.from({ length: 201 }, () => step) } as never),
+      getMany: () => Promise.resolve(new Map<string, string>()),
+    };
+    expect(await describeChildren(reads, OWNER)).toContain("You have at least 200 open and at least 0 ended");
   });
 });
 

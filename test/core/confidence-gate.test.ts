@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ruleOnConfidence } from "../../src/agents/coordination/gates/confidence-gate.ts";
+import { ruleOnConfidence } from "../../src/agents/coordination/gates/verifier-gate.ts";
 
 const basisPoints = fc.integer({ min: 0, max: 10_000 });
 

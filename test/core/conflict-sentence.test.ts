@@ -149,6 +149,9 @@ describe("other sentences", () => {
     expect(describeCallUnderWay("file:/repo/notes.md", call)).toMatch(
       /\/repo\/notes\.md is being changed just now by step-2.* \(write, since 2026-01-02T10:00:00Z\)\. Try again in a moment\.$/u,
     );
+    expect(describeCallUnderWay("file:/repo/notes.md", { ...call, isReserved: true })).toMatch(
+      /\/repo\/notes\.md is to be changed by a call of step-2.* \(write\) about which a person is asked since 2026-01-02T10:00:00Z\. Go on with other work/u,
+    );
     expect(describeUndetermined("exec", { because: "undeclared" })).toContain(
       "what exec would change cannot be told",
     );

@@ -1,7 +1,7 @@
 /** Questions to people about contested writes that the host cannot ask about, and what an answer allows. */
 import { describe, expect, it } from "vitest";
 import type { Command, ResourceRequest } from "../../src/agents/coordination/contracts/commands.ts";
-import { OWNER_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   findOpenReview,
   findSameConflict,
@@ -246,7 +246,7 @@ describe("an approved write", () => {
     if (atMs === undefined) throw new Error("it is not resolved");
     return atMs;
   };
-  const others = [createContestant(2, 3)];
+  const others = { claims: [createContestant(2, 3)], current: undefined };
 
   it("is that of the step, on the resource, with the claim of the approval", () => {
     const scene = openApproved();
@@ -265,14 +265,25 @@ describe("an approved write", () => {
   it("is approved against those that people knew of, as long as they change nothing", () => {
     const scene = openApproved();
     const atMs = findApprovalTime(scene);
-    const check = (...against: Parameters<typeof isApproved>[2]): boolean =>
-      isApproved(openOf(scene), claimOf(), against);
+    const check = (...claims: ReturnType<typeof createContestant>[]): boolean =>
+      isApproved(openOf(scene), claimOf(), { claims, current: undefined });
     expect(check()).toBe(true);
     expect(check(createContestant(2, 7, { changedAtMs: atMs }))).toBe(true);
     expect(check(createContestant(2, 7, { changedAtMs: timeAt(LEASE_MS) }))).toBe(false);
     expect(check(createContestant(3, 7))).toBe(false);
     expect(check(createContestant(2, 7, { coordinationId: FOREIGN }))).toBe(false);
-    expect(check(...others, createContestant(3, 7))).toBe(false);
+    expect(check(...others.claims, createContestant(3, 7))).toBe(false);
+  });
+
+  it("is approved against somebody outside as long as the file is what people were asked about", () => {
+    const outside = createContestant(OUTSIDE_STEP_ID, 0, { changedAtMs: timeAt(0) });
+    const wish = createWish(1, NOTES);
+    const contest = wish.contest && { ...wish.contest, claims: [...wish.contest.claims, outside] };
+    const question = request(1, { ...wish, current: "v1", ...(contest && { contest }) });
+    const state = openOf(openAsking(question, approve, settle(1, "approved", CLAIM)));
+    const check = (current: string | undefined): boolean =>
+      isApproved(state, claimOf(), { claims: [outside], current });
+    expect([check("v1"), check("v2"), check(undefined)]).toEqual([true, false, false]);
   });
 
   it("happens once", () => {

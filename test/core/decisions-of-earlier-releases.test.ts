@@ -19,6 +19,7 @@ import {
   planStep,
   recordFinding,
   recordNoVerdict,
+  report,
   SETTLE_PLAN,
   startStep,
   type PlanScene,
@@ -73,6 +74,11 @@ const ASK_ABOUT_MERGE: Command = {
 describe("a result that people would have to rule on after the plan's deadline", () => {
   it.each<readonly [string, PlanScene, (scene: PlanScene) => Command]>([
     ["result.held", createRunningScene(DOUBTING, { opened: TIMED }), () => finishDone("a", 100)],
+    [
+      "result.held",
+      createRunningScene(DOUBTING, { opened: TIMED }).then(report("a", 1, { confidence: 100 })),
+      () => finishDone("a"),
+    ],
     [
       "verification.failed",
       createHeldScene(CHECKING, undefined, { opened: TIMED }),

@@ -89,6 +89,16 @@ describe("who declares a resource", () => {
     expect(await of(resource("plain.md"))).toEqual(["a"]);
   });
 
+  it("is the step whose plan names a file below the home folder by ~", async () => {
+    const files = createRealSceneFiles();
+    await using s = await openScene({ files });
+    await s.plan([{ stepId: "a", resources: ["file:~/.ssh"] }]);
+    const home = join(files.folder, "home");
+    const { of } = createDeclaredIn(s, { ...files.files, home }, files.folder);
+    expect(await of(s.resource("home/.ssh/key"))).toEqual(["a"]);
+    expect(await of(s.resource("~/.ssh/key"))).toEqual([]);
+  });
+
   it("is told for queues and names of plugin authors by the name alone", async () => {
     const { s, of } = await openPlannedScene([{ stepId: "a", resources: ["queue:mail", "crm:customer/1"] }]);
     await using _ = s;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { updateEndedSteps } from "../../src/agents/coordination/ledger/ended-steps.ts";
+import { updateEndedSteps } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { openAtWork, openOf } from "./claims-scene.ts";
 import { stepId } from "./scene.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
-import { settleObserved } from "../../src/agents/coordination/dispatch/settle-observed.ts";
+import { settleObserved } from "../../src/agents/coordination/dispatch/settle-plan.ts";
 import type { Coordination, OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import { RUN, stepId } from "./scene.ts";
 

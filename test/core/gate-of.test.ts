@@ -1,8 +1,10 @@
 import { isStrict } from "../../src/agents/coordination/ledger/withheld-words.ts";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { LogFields } from "../../src/agents/coordination/ports/logger.ts";
 import {
   findDoubt,
   createGating,
@@ -183,17 +185,47 @@ describe("what holds the results of an agent", () => {
 });
 
 describe("what holds for questions", () => {
-  const createPolicy = (escalations: object, channels: readonly string[] = []) =>
-    questionPolicyOf({
-      ...createGateDependencies({
-        escalations,
-        pluginGates: { ...createGateDependencies().pluginGates, channels: () => channels },
-      }),
-      settings: { escalateMs: 60_000 },
-    });
+  const lines: string[] = [];
+  const addLine = ({ plugin }: LogFields, message: string): void =>
+    void lines.push(`${String(plugin)}: ${message}`);
+  const logger = { debug: addLine, info: addLine, warn: addLine, error: addLine };
+  const createRules = (escalations: object, channels: readonly string[] = []) => ({
+    logger,
+    ...createGateDependencies({
+      escalations,
+      pluginGates: { ...createGateDependencies().pluginGates, channels: () => channels },
+    }),
+    settings: { escalateMs: 60_000 },
+  });
+  const createPolicy = (...rules: Parameters<typeof createRules>) => questionPolicyOf(createRules(...rules));
+  beforeEach(() => void lines.splice(0));
 
   it("is their time alone where nobody is to be told", () => {
     expect(createPolicy({})).toEqual({ answerMs: 60_000 });
+  });
+
+  it("leaves plugins the places that the operator's channels leave, and logs which plugin has none", () => {
+    const notify = Array.from({ length: BOUNDS.noticesMax - 1 }, (_, index) => ({
+      channel: "chat",
+      afterMs: index,
+    }));
+    expect(createPolicy({ notify }, ["plugin:p", "plugin:q"])).toEqual({
+      answerMs: 60_000,
+      notify: [{ channel: "plugin:p", afterMs: 0 }, ...notify],
+    });
+    expect(lines).toEqual([expect.stringMatching(/^plugin:q: .*escalations\.notify/u)]);
+  });
+
+  it("is logged once for each plugin and configuration that leaves it no place", () => {
+    const notify = Array.from({ length: BOUNDS.noticesMax }, (_, afterMs) => ({ channel: "chat", afterMs }));
+    const names = ["plugin:q"];
+    const [first, second] = [createRules({ notify }, names), createRules({ notify }, ["plugin:q"])];
+    for (const rules of [first, first, second]) questionPolicyOf(rules);
+    expect(lines).toHaveLength(2);
+    // It registers later.
+    names.push("plugin:r");
+    for (const rules of [first, first]) questionPolicyOf(rules);
+    expect(lines.slice(2)).toEqual([expect.stringMatching(/^plugin:r: /u)]);
   });
 
   it("is who is told, plugins first, each channel of a plugin once, and whoever may answer", () => {

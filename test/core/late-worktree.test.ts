@@ -108,6 +108,7 @@ const FOUND = {
   coordinationId: "co-1",
   stepId: "a",
   attempt: 1,
+  repository: "/repo",
   folder: "/worktrees/a-1",
   hasFolder: true,
   branch: "coordination/a-1",

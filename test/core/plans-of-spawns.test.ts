@@ -1,10 +1,12 @@
 /** Plans of subagents that models spawned by themselves: refused inside of a plan, elsewhere over with a spawn that fails. */
 import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { createWorld, type World } from "../support/fake-clock-host.ts";
-import { createScriptedRunner, endDone, type Scripted } from "../support/scripted-runner.ts";
+import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
+import type { MemoryStore } from "../support/memory-store.ts";
+import { createScriptedRunner, endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import { listEvents, spawnChild, waitUntilQuiet } from "./gates-world.ts";
 import { AGENT, plan, runPlan, scriptOf, step, type PlanRun } from "./planned-world.ts";
 
@@ -17,6 +19,8 @@ const submitFrom = (coordinator: Coordinator, session: SessionKey) =>
     submittedBy: session,
     ownerAgent: AGENT,
   });
+
+const TOO_LATE = { kind: "refused", problems: [{ code: "NESTED_LATE" }] };
 
 describe("a session that was spawned inside of a plan", () => {
   const REFUSED = { kind: "refused", problems: [{ code: "NESTED_SPAWN" }] };
@@ -38,6 +42,16 @@ describe("a session that was spawned inside of a plan", () => {
     const { run, session } = await spawnInPlan();
     await run.coordinator.endChild(session, { outcome: "completed" });
     expect(await submitFrom(run.coordinator, session)).toMatchObject(REFUSED);
+    await run.close();
+  });
+
+  it("can submit none when the plan is over and the step that it was spawned for has failed", async () => {
+    const { run, session } = await spawnInPlan();
+    await run.coordinator.endChild(session, { outcome: "completed" });
+    run.world.plans.end("a", endFailing());
+    await run.advance(10_000);
+    expect((await run.view()).status).toBe("failed");
+    expect(await submitFrom(run.coordinator, session)).toMatchObject(TOO_LATE);
     await run.close();
   });
 
@@ -100,6 +114,21 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     await coordinator.stop();
   });
 
+  it("is refused once its spawn was cancelled, also where the host could not stop it", async () => {
+    const { world, coordinator, session } = await spawnAtWork();
+    await spawnChild(world, coordinator, "beside");
+    world.host.stop = () => Promise.resolve("unreachable");
+    await coordinator.cancel({ ...SPAWN, by: "operator" });
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toEqual([]);
+    expect(await submitFrom(coordinator, session)).toMatchObject(TOO_LATE);
+    await coordinator.cancel({ coordinationId: SPAWN.coordinationId, by: "operator" });
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toEqual([["co-1", "cancelled"]]);
+    expect(await submitFrom(coordinator, session)).toMatchObject(TOO_LATE);
+    await coordinator.stop();
+  });
+
   it.each<ChildEnding>([
     { outcome: "failed", message: "it broke" },
     { outcome: "timed_out" },
@@ -148,6 +177,26 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     await coordinator.stop();
   });
 
+  it.each<[string, { readonly coordinationId: CoordinationId; readonly stepId?: StepId }]>([
+    ["what its child was spawned by", SPAWN],
+    ["the whole coordination", { coordinationId: SPAWN.coordinationId }],
+  ])("is cancelled where its child completed, and %s is cancelled after that", async (_, cancelled) => {
+    const { world, coordinator, session: first } = await spawnAtWork();
+    const source = "stepId" in cancelled ? first : OWNER;
+    const { session } = await spawnChild(world, coordinator, "t", source);
+    expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
+    world.host.end(session, { outcome: "completed" });
+    await coordinator.endChild(session, { outcome: "completed" });
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toEqual([]);
+    await coordinator.cancel({ ...cancelled, by: "operator" });
+    await world.clock.advance(10_000);
+    expect(world.plans.cancelled).toContain("nested:n:1");
+    expect(listEnds(world)).toContainEqual(["nested", "cancelled"]);
+    expect(listTold(world)).toEqual([]);
+    await coordinator.stop();
+  });
+
   it("ends in its time, also where its child completed and does not end the turn in which it is told", async () => {
     const { world, coordinator, session } = await spawnPlanning({ "@delivery": ["work"] });
     world.host.end(session, { outcome: "completed" });
@@ -156,6 +205,49 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     await world.clock.advance(605_000);
     expect(listTold(world)).toEqual([session]);
     expect(listEnds(world)).toContainEqual(["nested", "success"]);
+    await coordinator.stop();
+  });
+
+  it("goes on in its time where the log of its spawn cannot be read any more", async () => {
+    const script = scriptOf({ n: [endFailing(), "work"] });
+    const world = createWorld({}, createScriptedRunner(script));
+    const disk = { isDamaged: false };
+    const damage = (store: MemoryStore): MemoryStore => ({
+      ...store,
+      read: (runId, range) =>
+        disk.isDamaged && runId === SPAWN.coordinationId
+          ? Promise.reject(new CoordinationError("LEDGER_CORRUPT", "co-1 is damaged"))
+          : store.read(runId, range),
+    });
+    const before = world.start(damage);
+    await before.start();
+    const { session } = await spawnChild(world, before);
+    const retry = { budget: 1, backoffMs: 5_000 };
+    const fields = { coordinationId: "nested", ownerSession: session };
+    await before.submitPlan({
+      plan: plan([step("n", { retry })], fields),
+      submittedBy: session,
+      ownerAgent: AGENT,
+    });
+    await waitUntilQuiet(world);
+    await before.stop();
+    disk.isDamaged = true;
+    const coordinator = world.start(damage);
+    await coordinator.start();
+    await world.clock.advance(10_000);
+    expect(world.plans.orders.map(({ idempotencyKey }) => idempotencyKey)).toEqual([
+      "nested:n:1",
+      "nested:n:2",
+    ]);
+    await world.clock.advance(3 * world.settings.sweepMs);
+    const troubles = world.logged.filter(({ level }) => level === "warn" || level === "error");
+    expect(troubles.filter(({ fields }) => fields.runId === "nested")).toEqual([
+      {
+        level: "warn",
+        fields: { runId: "nested", aroundId: "co-1", code: "LEDGER_CORRUPT" },
+        message: "cannot read the coordination around this plan; the plan goes on: co-1 is damaged",
+      },
+    ]);
     await coordinator.stop();
   });
 });

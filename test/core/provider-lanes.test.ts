@@ -58,7 +58,20 @@ describe("calls of a provider that refused one", () => {
     refuse("a", 60_000);
     expect(providers.takeTurn(nameSession("b"), "beta")).toBeUndefined();
     providers.callBegan({ provider: "beta", session: nameSession("b") });
-    expect(providers.takeTurn(nameSession("b"), "acme")).toBeUndefined();
+    expect(providers.takeTurn(nameSession("b"))).toBeUndefined();
+  });
+
+  it("wait for the provider that they will call, whichever their session called last", async () => {
+    const { clock, providers, refuse } = openProviders();
+    refuse("a", 1_000);
+    expect(providers.takeTurn(nameSession("a"), "beta")).toBeUndefined();
+    providers.callBegan({ provider: "beta", session: nameSession("a") });
+    let isReleased = false;
+    void providers.takeTurn(nameSession("a"), "acme")?.then(() => (isReleased = true));
+    await clock.advance(999);
+    expect(isReleased).toBe(false);
+    await clock.advance(1);
+    expect(isReleased).toBe(true);
   });
 
   it("take one turn for all tool calls of one message", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { recordRefusedCall } from "../../src/agents/coordination/dispatch/refused-calls.ts";
+import { recordRefusedCall } from "../../src/agents/coordination/dispatch/decide-words.ts";
 import type { OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import { stepId } from "./scene.ts";
 

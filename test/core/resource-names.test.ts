@@ -15,7 +15,7 @@ import {
   nameHardLinks,
   parseFile,
 } from "../../src/agents/coordination/contracts/resource-names.ts";
-import { normalizeResources } from "../../src/agents/coordination/plan/normal-resources.ts";
+import { normalizeResources } from "../../src/agents/coordination/plan/compile-plan.ts";
 import { reachOf } from "../../src/infra/ledger/claim-rows.ts";
 
 const roots = fc.constantFrom("/", "c:/", "//server/share/");

@@ -108,6 +108,41 @@ describe("JSON that is too long", () => {
     expect(JSON.parse(shown)).toMatchObject({ begins: expect.stringMatching(/^\{"outcome"/u) as string });
   });
 
+  it("keeps numbers as they are written, and says how to read on where all of it fits without its spaces", () => {
+    const numbers = '"id":9007199254740993,"most":1e400,"share":1.0,"zero":-0,"count":7';
+    const spaced = `{"log":"short",${" ".repeat(CHARS_MAX)}${numbers}}`;
+    expect(shorten(spaced)).toBe(`{"_shortened":"${readOn(0)}","log":"short",${numbers}}`);
+    const cut = shorten(`{${numbers},"inner":[9007199254740993],"log":"${"x".repeat(CHARS_MAX)}"}`);
+    expect(cut).toContain(`{"_shortened":"${readOn(0)}",${numbers},"inner":[9007199254740993],"log":"xxx`);
+    const lastLine = `{"log":"${"x".repeat(5_000)}",${numbers}}`;
+    expect(shorten(`${"word ".repeat(5_000)}\n${lastLine}`, 16_000)).toMatch(
+      new RegExp(`,${numbers}\\}$`, "u"),
+    );
+  });
+
+  it("keeps its form where it has very many numbers, and is cut like prose where some would change", () => {
+    const writeTable = (last: string): string => `{"rows":[${"0.5,".repeat(20_000)}${last}],"summary":"all"}`;
+    expect(JSON.parse(shorten(writeTable("12")))).toMatchObject({ summary: "all" });
+    expect(JSON.parse(shorten(writeTable("1.0")))).toMatchObject({
+      ends: expect.stringMatching(/0\.5,1\.0\],"summary":"all"\}$/u) as string,
+    });
+    const digits = fc.stringMatching(/^-?(?:0|[1-9]\d{0,24})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?$/u);
+    const shortNumber = fc.constantFrom("-0", "1.0", "1.5", "0.0000001", "1e3", "-0.0");
+    fc.assert(
+      fc.property(fc.oneof(digits, shortNumber), (number) => {
+        const shown = shorten(writeTable(number));
+        expect(shown.includes(`,${number}]`) || shown.includes(`,${number},`)).toBe(true);
+      }),
+    );
+  });
+
+  it("has our note in the place of one that its agent passes on", () => {
+    const relayed = { first: 1, _shortened: "Read on elsewhere.", log: "x".repeat(CHARS_MAX) };
+    const shown = shorten(JSON.stringify(relayed));
+    expect(JSON.parse(shown)).toMatchObject({ _shortened: readOn(0), first: 1 });
+    expect(shown).not.toContain("elsewhere");
+  });
+
   it("of any kind is JSON of the length that it may have", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6, stringUnit: "binary" }), fc.nat(4), (value, times) => {

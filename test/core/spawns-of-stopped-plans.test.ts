@@ -1,6 +1,9 @@
 /** Spawns by agents of completed steps when the plan stops: they are stopped with it, and may begin nothing more. */
 import { describe, expect, it } from "vitest";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CheckAnswer } from "../../src/agents/coordination/ports/verifier.ts";
+import { findRow, observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import { createWorld, spawnOf, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
@@ -13,7 +16,7 @@ import {
   type Answers,
   type SpawnedChild,
 } from "./gates-world.ts";
-import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
+import { PLAN_ID, plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
 
 interface SpawnAtWork extends Pick<SpawnedChild, "session"> {
   readonly run: PlanRun;
@@ -120,6 +123,30 @@ describe("what the agent of a completed step has spawned, and has ended before i
     await run.close();
   });
 
+  it.each<[string, Fields, (run: PlanRun) => unknown]>([
+    [
+      "another step fails and the plan fails fast",
+      FAIL_FAST,
+      ({ world }) => world.plans.end("b", endFailing("no")),
+    ],
+    [
+      "somebody cancels the plan",
+      {},
+      ({ coordinator }) => coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" }),
+    ],
+  ])("has a result that must be checked withheld where %s", async (_, fields, stop) => {
+    const checks = createChecks(() => createRuling("pass"));
+    const { run, child } = await runWithSpawn(fields, checks);
+    await child.says("all is well");
+    run.world.host.end(child.session, COMPLETED);
+    await stop(run);
+    await run.advance(10_000);
+    expect(run.events("result.held").map(({ payload }) => payload.stepId)).toContain("@step-3");
+    expect(await run.fates()).toMatchObject({ "@step-3": "cancelled" });
+    expect(run.events("step.completed").map(({ payload }) => payload.stepId)).not.toContain("@step-3");
+    await run.close();
+  });
+
   it("has failed where it did", async () => {
     const { run, session } = await runWithSpawn(FAIL_FAST);
     run.world.host.end(session, { outcome: "failed", message: "no more" });
@@ -133,6 +160,23 @@ describe("what the agent of a completed step has spawned, and has ended before i
     const { run, child } = await runWithSpawn(FAIL_FAST);
     run.world.host.end(child.session, COMPLETED);
     run.world.host.says = answerUndelivered(run);
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(30_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    await child.ends();
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.advance(10_000);
+    await run.close();
+  });
+
+  it("is waited for, too, where its turn ends while it is being stopped", async () => {
+    const { run, session, child } = await runWithSpawn(FAIL_FAST);
+    run.coordinator.turnBegan(session, "first");
+    run.world.host.says = answerUndelivered(run);
+    run.world.host.stop = async () => {
+      await run.coordinator.turnEnded(session, "first");
+      return "already_ended";
+    };
     run.world.plans.end("b", endFailing("no"));
     await run.advance(30_000);
     expect(await run.fates()).toMatchObject({ "@step-3": "running" });
@@ -166,6 +210,8 @@ describe("what the agent of a completed step has spawned, and has ended before i
     run.world.plans.end("b", endFailing("no"));
     await run.advance(10_000);
     expect(await run.fates()).toMatchObject({ "@step-3": "cancelled", "@step-4": "cancelled" });
+    const [failed] = run.events("step.failed").filter(({ nodeId }) => nodeId === "@step-3");
+    expect(failed?.payload.error).toMatchObject({ message: "cancelled" });
     await run.close();
   });
 
@@ -182,5 +228,140 @@ describe("what the agent of a completed step has spawned, and has ended before i
     await run.advance(60_000);
     expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
     await run.close();
+  });
+});
+
+/** The rows of a host whose child has ended its first turn and waits for its own children, or reads what they said. */
+const answerFromRow = ({ world }: PlanRun, session: SessionKey): ((delivery: string) => void) => {
+  const { childRunId, createdAtMs } = world.host.children.get(session)!;
+  const row = {
+    id: "row",
+    runId: childRunId,
+    childSessionKey: session,
+    title: "t",
+    status: "succeeded",
+    createdAt: createdAtMs,
+    endedAt: world.clock.now(),
+  };
+  return (deliveryStatus) => {
+    world.host.says = (query) => {
+      const rows = [{ ...row, deliveryStatus }] as never;
+      if (query.childSessionKey !== session) return Promise.resolve({ kind: "unknown" });
+      return Promise.resolve(observationOf(findRow(rows, query), query, world.clock.now()));
+    };
+  };
+};
+
+describe("a spawned subagent that yielded for its own, and is woken by the host when they have ended", () => {
+  /** Its first turn ended 200 s before what it had spawned. */
+  async function runYielded() {
+    const scene = await runWithSpawn(FAIL_FAST);
+    const { run, session } = scene;
+    const below = await spawnChild(run.world, run.coordinator, "below", session);
+    const showRow = answerFromRow(run, session);
+    showRow("pending");
+    await run.advance(200_000);
+    await below.ends();
+    return { ...scene, showRow };
+  }
+  const findError = (run: PlanRun) =>
+    run.events("step.failed").find(({ nodeId }) => nodeId === "@step-3")?.payload.error.message;
+
+  it("is cancelled as one that could not be stopped where the plan fails fast meanwhile", async () => {
+    const { run, session } = await runYielded();
+    run.world.host.end(session, { outcome: "completed" });
+    run.coordinator.turnBegan(session, "woken");
+    run.world.plans.end("b", endFailing("no"));
+    await run.advance(10_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "cancelled", "@step-4": "completed" });
+    expect(findError(run)).toBe("cancelled; the host could not stop it");
+    await run.close();
+  });
+
+  it("has not ended before it is woken, nor while it reads what they said, however long that takes", async () => {
+    const { run, session, showRow } = await runYielded();
+    await run.advance(100_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    run.coordinator.turnBegan(session, "woken");
+    await run.advance(200_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    await run.coordinator.turnEnded(session, "woken");
+    showRow("delivered");
+    await run.advance(60_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.close();
+  });
+
+  it("has not ended while it reads what somebody said whose spawn is not recorded", async () => {
+    const { run, session } = await runWithSpawn(FAIL_FAST);
+    answerFromRow(run, session)("pending");
+    run.coordinator.turnBegan(session, "woken");
+    await run.advance(300_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    await run.coordinator.turnEnded(session, "woken");
+    await run.advance(240_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.close();
+  });
+
+  it("has ended when the host has given up delivering what it said then", async () => {
+    const { run, session } = await runYielded();
+    run.coordinator.turnBegan(session, "woken");
+    await run.advance(60_000);
+    await run.coordinator.turnEnded(session, "woken");
+    await run.advance(170_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+    await run.advance(70_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+    await run.close();
+  });
+});
+
+describe("what is spawned below a step whose attempt ran out of time", () => {
+  /** The agent of `a` spawned `@step-3`; its attempt is over after a minute and is tried again. */
+  async function runBelow(answers: Answers = () => createRuling("pass")) {
+    const retry = { budget: 1, backoffMs: 1_000 };
+    const steps = [step("a", { timeoutMs: 60_000, retry }), step("b")];
+    const run = await submitTo(createDeafWorld(createChecks(answers)), plan(steps));
+    const agent = run.ordersOf("a").at(-1)!.childSessionKey;
+    const child = await spawnChild(run.world, run.coordinator, "t", agent);
+    return { run, agent, child };
+  }
+
+  it("wakes nobody when its result is ruled on after that", async () => {
+    const verdict = Promise.withResolvers<CheckAnswer>();
+    const { run, child } = await runBelow((_, time) => (time === 2 ? verdict.promise : createRuling("pass")));
+    const below = await spawnChild(run.world, run.coordinator, "below", child.session);
+    await child.says("all is well");
+    await child.ends();
+    await waitUntilQuiet(run.world);
+    await below.says("all is well below");
+    await run.advance(55_000);
+    await below.ends();
+    await run.advance(6_000);
+    expect(await run.fates()).toMatchObject({ "@step-3": "completed", "@step-4": "held" });
+    verdict.resolve(createRuling("pass"));
+    await run.advance(20_000);
+    expect(await run.fates()).toMatchObject({ "@step-4": "completed" });
+    expect(run.events("session.told").map(({ payload }) => payload)).toContainEqual({
+      tellingId: "result:@step-4:1",
+      delivery: "not_delivered",
+    });
+    expect(run.world.plans.orders.map((order) => order.childSessionKey)).not.toContain(child.session);
+    await run.coordinator.stop();
+  });
+
+  it("may spawn nothing more", async () => {
+    const { run, agent, child } = await runBelow();
+    await run.advance(70_000);
+    expect(await run.fates()).toMatchObject({ a: "running", "@step-3": "cancelled" });
+    for (const source of [agent, child.session])
+      expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source }))).toEqual({
+        kind: "refused",
+        code: "PLAN_STOPPED",
+        reason:
+          "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
+      });
+    await run.coordinator.stop();
   });
 });

@@ -1,7 +1,8 @@
 /** Attempts that are stopped, at their deadline or because they are cancelled: what they used counts like that of any other. */
 import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { createWorld } from "../support/fake-clock-host.ts";
+import { createUsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, endDone, endFailing } from "../support/scripted-runner.ts";
 import {
   AGENT,
@@ -23,6 +24,15 @@ const spendDollar = { using: { tokens: 40, costMicroUsd: DOLLAR } };
 const createSpendingStep = (fields: Fields = {}): Fields =>
   step("a", { timeoutMs: 60_000, ...createRetries(5), ...fields });
 const HOUR_MS = 3_600_000;
+/** As `usageOf` has it. */
+const CALL = {
+  model: "mock/scripted",
+  inputTokens: 80,
+  outputTokens: 20,
+  cacheReadTokens: 40,
+  cacheWriteTokens: 10,
+  costNanoUsd: 1_000_000,
+};
 
 const listUsages = (run: PlanRun): unknown[] =>
   [...run.events("step.failed"), ...run.events("step.timed_out")].map(({ payload }) => payload.usage);
@@ -137,6 +147,53 @@ describe("what an attempt used that runs out of time", () => {
     await run.advance(HOUR_MS);
     expect(listUsages(run)).toEqual([{ spawns: 0, tokens: 40, costMicroUsd: DOLLAR }]);
     expect(await run.fates()).toMatchObject({ a: "completed" });
+    await run.close();
+  });
+});
+
+describe("what an attempt used that ends by itself", () => {
+  /** The runner reads the newest messages of an agent only. */
+  const toldByRunner = { tokens: 600, costMicroUsd: 4_000 };
+  const used = { spawns: 0, tokens: 1_500, costMicroUsd: 10_000 };
+
+  it.each([
+    ["completes", "step.completed", endDone()],
+    ["fails", "step.failed", endFailing()],
+  ] as const)(
+    "is what its calls used where that is more than its runner says, and it %s",
+    async (_, type, ending) => {
+      const steps = [step("a"), step("b", { dependsOn: ["a"] })];
+      const run = await runPlan({ a: ["work"] }, plan(steps, { budget: { tokens: 1_500 } }));
+      const usage = usageOf("a" as StepId, 10, { runId: "plan-1:a:1" });
+      await logOver(run.world).submit(PLAN_ID, [{ type: "recordUsage", ...usage }]);
+      await run.restart(() => undefined);
+      run.world.plans.end("a", { ...ending, usage: toldByRunner });
+      await run.advance(5_000);
+      expect(run.events(type)[0]).toMatchObject({ nodeId: "a", payload: { usage: used } });
+      expect(run.ordersOf("b")).toEqual([]);
+      await run.close();
+    },
+  );
+
+  it.each([
+    ["later", "work"],
+    ["before its start is answered", { ...endDone(), usage: toldByRunner }],
+  ] as const)("is also what calls used that were not recorded yet, where it ends %s", async (_, scripted) => {
+    const book = createUsageBook("meter-1");
+    const runner = createScriptedRunner(({ childSessionKey: session, idempotencyKey: runId }) => {
+      for (let call = 0; call < 10; call += 1) {
+        book.beginCall({ session, runId });
+        book.addUsage(session, CALL);
+      }
+      return scripted;
+    });
+    const world = createWorld({}, runner);
+    const { clock, host } = world;
+    const start: World["start"] = (wrap) => world.start(wrap, { clock, runner: host, usage: book });
+    const run = await submitTo({ ...world, start }, plan([step("a")]));
+    runner.end("a", { ...endDone(), usage: toldByRunner });
+    await run.advance(5_000);
+    expect(run.events("step.completed")[0]).toMatchObject({ nodeId: "a", payload: { usage: used } });
     await run.close();
   });
 });

@@ -136,6 +136,14 @@ describe("a budget that stopped somebody", () => {
     expect(whatIf.leftOut).toBe(1);
   });
 
+  it("would have stopped it all the same where the policy says nothing of that limit", async () => {
+    const commands = [openWith({ spawns: 1, agents: { [MAIN]: { depth: 1 } } }), ...child, refused];
+    for (const budget of [{ tokens: 100_000 }, { agents: { [MAIN]: { tokens: 100_000 } } }])
+      expect((await replayUnderPolicy({ budget }, commands)).points).toEqual([]);
+    const laxer = await replayUnderPolicy({ budget: { spawns: 2 } }, commands);
+    expect(laxer.points).toMatchObject([{ would: "the budget allows it" }]);
+  });
+
   it("would have stopped the same spawner earlier, and is not told as one that allows the later spawn", async () => {
     const { points } = await replayUnderPolicy({ budget: { spawns: 1 } }, [
       openWith({ spawns: 2 }),

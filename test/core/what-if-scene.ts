@@ -26,16 +26,17 @@ function logOf(commands: readonly Command[]): RunEvent[] {
   });
 }
 
-/** Replays the coordination that the commands make, as it would have gone under the policy. */
+/** Replays the coordination that the commands make, as it would have gone under the policy; `plan` is the kept text of its plan. */
 export async function replayUnderPolicy(
   policy: ReplayPolicy,
   commands: readonly Command[],
+  plan?: object,
 ): Promise<ReplayedUnder> {
   const log = logOf(commands);
   const store = {
     read: (_: unknown, { from, limit }: { from: number; limit: number }) =>
       Promise.resolve(log.slice(from, from + limit)),
-    get: () => Promise.resolve(undefined),
+    get: () => Promise.resolve(plan && JSON.stringify(plan)),
   };
   const { whatIf, difference } = await replayCoordination(store, RUN, { policy });
   expect(difference).toBeUndefined();

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { dispatch, failStep, finish, openPlan, planStep, startStep } from "./planned-scene.ts";
+import { plan, step } from "./planned-world.ts";
 import {
   acknowledge,
   complete,
@@ -9,6 +10,7 @@ import {
   MAIN,
   nameChild,
   OPEN,
+  RUN,
   spawn,
   stepId,
   timeAt,
@@ -17,9 +19,9 @@ import { replayUnderPolicy } from "./what-if-scene.ts";
 
 const GATE = { threshold: 7_000 };
 const opening = { ...OPEN, questions: { answerMs: 600_000 } } as Command;
-const reportConfidence = (step: number, confidence: number): Command => ({
+const reportConfidence = (stepNumber: number, confidence: number): Command => ({
   type: "reportStep",
-  stepId: stepId(step),
+  stepId: stepId(stepNumber),
   attempt: 1,
   outcome: "completed",
   output: createContentRef("r"),
@@ -29,7 +31,7 @@ const reportConfidence = (step: number, confidence: number): Command => ({
 describe("what would have happened", () => {
   it("to whoever saw another result is not certain, nor is what it spawned afterwards", async () => {
     const nested = { gate: GATE, parentStepId: stepId(1), sourceSession: nameChild(1) };
-    const whatIf = await replayUnderPolicy({ gates: { confidenceThreshold: 0.8 } }, [
+    const whatIf = await replayUnderPolicy({ gates: { confidenceThreshold: 0.8, agents: {} } }, [
       opening,
       spawn("one", { gate: GATE }),
       acknowledge(1),
@@ -57,7 +59,9 @@ describe("what would have happened", () => {
   });
 
   it("to a step that needs a result which people replaced, is another thing where it would have counted", async () => {
-    const whatIf = await replayUnderPolicy({ gates: { confidenceThreshold: 0.3 } }, [
+    const text = { ...plan([step("a"), step("b", { dependsOn: ["a"] })]), coordinationId: RUN };
+    const policy = { gates: { confidenceThreshold: 0.3, agents: {} } };
+    const commands: readonly Command[] = [
       openPlan({ steps: 2, questions: { answerMs: 600_000 } }),
       {
         type: "admitPlanSteps",
@@ -77,7 +81,8 @@ describe("what would have happened", () => {
       dispatch("b"),
       startStep("b"),
       finish("b", 1, { output: createContentRef("b") }),
-    ]);
+    ];
+    const whatIf = await replayUnderPolicy(policy, commands, text);
     expect(whatIf.points).toMatchObject([
       { stepId: "a", would: "the result counts", why: "confidence 0.4 meets 0.3", certainty: "differs" },
       {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createEventId, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { NodeStep } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import {
-  createGateOutputs,
+  createChildOutputs,
   draftHarvested,
   gateOf,
   listGateProblems,
@@ -327,15 +327,22 @@ describe("the outputs of a node about its gate", () => {
     ["nothing of a child that did not complete", { childStatus: "failed", phase: "harvested" }, {}],
   ])("tell %s", (_title, handoff, outputs) => {
     const child = createHandoff({ phase: "ended", childStatus: "completed", ...handoff });
-    expect(createGateOutputs(createView({ config: VERIFIED }), child)).toStrictEqual(outputs);
+    const { childStatus } = child;
+    expect(createChildOutputs(createView({ config: VERIFIED }), child)).toStrictEqual({
+      childStatus,
+      ...outputs,
+    });
   });
 
   it("tell nothing of a child that there is not", () => {
-    expect(createGateOutputs(createView({ config: VERIFIED }), undefined)).toStrictEqual({});
+    expect(createChildOutputs(createView({ config: VERIFIED }), undefined)).toStrictEqual({});
   });
 
   it("tell no verdict where there is no gate, but that the child gave up", () => {
     const child = createHandoff({ phase: "harvested", childStatus: "completed", gaveUp: true });
-    expect(createGateOutputs(createView(), child)).toStrictEqual({ childGoalSatisfied: false });
+    expect(createChildOutputs(createView(), child)).toStrictEqual({
+      childStatus: "completed",
+      childGoalSatisfied: false,
+    });
   });
 });

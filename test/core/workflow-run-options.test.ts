@@ -15,6 +15,17 @@ type Values = Readonly<Record<string, unknown>>;
 
 const OF_NODE = { model: "of-node", temperature: 1, maxTokens: 1_000 };
 
+/** The schema of a workflow's options, one of which may be null. */
+const TYPED = {
+  type: "object",
+  required: ["region"],
+  properties: {
+    temperature: { type: "number" },
+    ai: { type: "object", properties: { temperature: { type: "number" } } },
+    region: { type: ["string", "null"] },
+  },
+};
+
 /** A host whose model says the same to everything; the supervisor ends its run. */
 function createScene(target?: ChatModel["target"], faults?: AppendFaults) {
   const requests: ChatRequest[] = [];
@@ -26,6 +37,10 @@ function createScene(target?: ChatModel["target"], faults?: AppendFaults) {
       createWorkflow("routed", {
         nodes: [createNode("a", "core.ai.callPrompt", { model: "openai/gpt-5" })],
       }),
+      {
+        ...createWorkflow("typed", { nodes: [createNode("a", "core.ai.callPrompt", OF_NODE)] }),
+        configurableSchema: TYPED,
+      },
       createWorkflow("boss", {
         nodes: [createNode("a", "core.orchestrator.supervisor", { prompt: "Plan.", model: "of-node" })],
       }),
@@ -52,12 +67,15 @@ function createScene(target?: ChatModel["target"], faults?: AppendFaults) {
   return { scene, requests, run, fork };
 }
 
+const createUnkeptOption = (option: string): Values =>
+  option === "ai.credentialRef" ? { ai: { credentialRef: "x", model: "a" } } : { [option]: { id: "x" } };
+
 /** Records a run as earlier releases did, which began one with any options. */
 const createOptionRecorder =
   (option: string): NonNullable<AppendFaults["before"]> =>
   ({ events: [first] }) => {
     if (first?.type === "run.started" && first.sequence === 0 && !first.payload.configurable)
-      Object.assign(first.payload, { configurable: { [option]: { id: "x" } } });
+      Object.assign(first.payload, { configurable: createUnkeptOption(option) });
   };
 
 describe("options of a run about models", () => {
@@ -122,6 +140,95 @@ describe("options of a run about models", () => {
     const { runId } = await run("prompt");
     expect(codeOf(await fork(runId, "branch", { model: "of-overlay", maxTokens: 7 }))).toBe("done");
     expect(requests.at(-1)).toMatchObject({ model: "of-overlay", maxTokens: 7, temperature: 1 });
+  });
+
+  it.each<[title: string, source: Values, overlay: Values, request: Values]>([
+    [
+      "beside `ai`",
+      { ai: { temperature: 0.9, model: "a" } },
+      { temperature: 0 },
+      { temperature: 0, model: "a" },
+    ],
+    [
+      "with dots",
+      { ai: { temperature: 0.9, model: "a" } },
+      { "ai.temperature": 0 },
+      { temperature: 0, model: "a" },
+    ],
+    [
+      "nested",
+      { ai: { temperature: 0.9, model: "a" } },
+      { ai: { temperature: 0 } },
+      { temperature: 0, model: "a" },
+    ],
+    [
+      "over one with dots",
+      { "ai.model": "a", "ai.temperature": 0.9 },
+      { model: "b" },
+      { model: "b", temperature: 0.9 },
+    ],
+    [
+      "over one beside",
+      { model: "a", temperature: 0.9 },
+      { ai: { model: "b" } },
+      { model: "b", temperature: 0.9 },
+    ],
+    [
+      "as null",
+      { ai: { temperature: 0.9 }, model: "a" },
+      { temperature: null, maxTokens: null },
+      { temperature: 1, model: "a" },
+    ],
+    [
+      "as null below `ai`",
+      { model: "a", maxTokens: 7 },
+      { ai: { model: null } },
+      { model: "of-node", maxTokens: 7 },
+    ],
+    ["as no options below `ai`", { ai: { model: "a" } }, { ai: null }, { model: "of-node" }],
+    ["as an empty `ai`", { ai: { model: "a" } }, { ai: {} }, { model: "a" }],
+  ])("count in a branch in whichever spelling its overlay has them: %s", async (_title, ...options) => {
+    const [source, overlay, request] = options;
+    const { run, fork, requests } = createScene();
+    const { runId } = await run("prompt", source);
+    const branch = valueOf(await fork(runId, "branch", overlay)).runId;
+    expect(requests.at(-1)).toMatchObject(request);
+    await fork(branch, "branch");
+    await fork(branch, "branch", { escalationThreshold: 1 });
+    expect(requests.slice(-2)).toMatchObject([request, request]);
+    expect(requests).toHaveLength(4);
+  });
+
+  it.each<[source: Values, overlay: Values]>([
+    [{ region: "eu", temperature: 0.5 }, { temperature: null }],
+    [{ region: "eu", ai: { temperature: 0.5 } }, { ai: { temperature: null } }],
+    [{ region: "eu", ai: { temperature: 0.5 } }, { ai: null }],
+    [{ region: null, temperature: 0.5 }, { temperature: 0.1 }],
+  ])("may be null in a branch whatever the workflow's schema says of them: %j, %j", async (...options) => {
+    const [source, overlay] = options;
+    const { run, fork, requests } = createScene();
+    const { runId } = await run("typed", source);
+    expect(requests).toMatchObject([{ temperature: 0.5 }]);
+    const branch = valueOf(await fork(runId, "branch", overlay)).runId;
+    expect(requests.at(-1)).toMatchObject({ temperature: overlay["temperature"] ?? 1 });
+    expect(codeOf(await fork(branch, "branch", { maxTokens: 7 }))).toBe("done");
+  });
+
+  it("are held to the workflow's schema in a branch, too", async () => {
+    const { run, fork } = createScene();
+    const { runId } = await run("typed", { region: "eu", temperature: 0.5 });
+    expect(await fork(runId, "branch", { temperature: null, region: 5 })).toMatchObject({
+      code: "validation_error",
+      message: expect.stringMatching(/^configurable\.region: /u) as string,
+    });
+  });
+
+  it("of a source stay where its branch replaces one of them again", async () => {
+    const { run, fork, requests } = createScene();
+    const { runId } = await run("prompt", { ai: { temperature: 0.9, model: "a" } });
+    const branch = valueOf(await fork(runId, "branch", { temperature: 0 })).runId;
+    await fork(branch, "branch", { ai: { temperature: 0.5 } });
+    expect(requests.at(-1)).toMatchObject({ temperature: 0.5, model: "a" });
   });
 
   it("are part of the recorded request, with which a replay agrees", async () => {
@@ -201,6 +308,8 @@ describe("options that this host cannot keep", () => {
     ["a mock provider", { mockProvider: { id: "stream-text" } }, "mock_provider_forbidden"],
     ["a mock provider without a name", { mockProvider: {} }, "mock_provider_forbidden"],
     ["overrides of prompts", { promptOverrides: { "a.system": "Be formal." } }, "capability_required"],
+    ["a credential of the caller's", { ai: { credentialRef: "cred-1" } }, "capability_required"],
+    ["a credential of the caller's, with dots", { "ai.credentialRef": "cred-1" }, "capability_required"],
   ])("are refused before a run begins and in a fork: %s", async (_option, configurable, code) => {
     const { scene, run, fork, requests } = createScene();
     const request = { workflowId: "prompt", inputs: {}, transport: "rest", configurable } as const;
@@ -223,13 +332,14 @@ describe("options that this host cannot keep", () => {
   it.each<[option: string, code: string]>([
     ["mockProvider", "mock_provider_forbidden"],
     ["promptOverrides", "capability_required"],
+    ["ai.credentialRef", "capability_required"],
   ])(
     "are refused in every branch of a run that was begun with them, until an overlay sets them to null: %s",
     async (option, code) => {
       const { scene, run, fork } = createScene(undefined, { before: createOptionRecorder(option) });
       const { runId } = await run("prompt");
       expect(scene.payloads(runId, "run.started")).toMatchObject([
-        { configurable: { [option]: { id: "x" } } },
+        { configurable: createUnkeptOption(option) },
       ]);
       expect(codeOf(await fork(runId, "branch"))).toBe(code);
       const refused = await fork(runId, "branch", { temperature: 0 });

@@ -110,14 +110,15 @@ describe("the summary of a run", () => {
     });
   });
 
-  it("says that it asks where other nodes of it work, which its status does not tell", () => {
+  it("says that it asks where other nodes of it work or it is paused, which its status does not tell", () => {
     const isAsking = (fields: Partial<WorkflowRun>): boolean =>
       summarizeRun(createRun(fields), "p").isAsking === true;
     const beside = withNodes(createAsking("a"), createNodeRun("b", "running"));
     expect(isAsking(beside)).toBe(true);
     expect(isAsking(withNodes(createAsking("a")))).toBe(false);
     expect(isAsking(withNodes(createNodeRun("b", "running")))).toBe(false);
-    expect(isAsking({ ...beside, phase: { kind: "paused", atMs: LATER } })).toBe(false);
+    expect(isAsking({ ...beside, phase: { kind: "paused", atMs: LATER } })).toBe(true);
+    expect(isAsking({ ...beside, phase: { kind: "cancelled", atMs: LATER } })).toBe(false);
     expect(isAsking({ ...beside, origin: createOrigin(9) })).toBe(false);
   });
 

@@ -7,7 +7,7 @@ import { copyLedgerBetween } from "../../src/plugins/copy-ledger-between.ts";
 const STDOUT_FD = 1;
 const [, , from = "", to = ""] = process.argv;
 
-const gateway = isPostgresUrl(to) ? "home" : undefined;
+const gateway = [from, to].some(isPostgresUrl) ? "home" : undefined;
 const made = await copyLedgerBetween({ from, to, gateway }, ({ step, table }) => {
   writeSync(STDOUT_FD, `${step} ${table}\n`);
 });

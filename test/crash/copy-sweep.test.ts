@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { isPostgresUrl } from "../../src/infra/ledger/ledger-place.ts";
 import { copyLedgerBetween } from "../../src/plugins/copy-ledger-between.ts";
 import { fillLedger } from "../contract/filled-ledger.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
@@ -86,7 +87,11 @@ async function sweep(from: string, target: Target, seed: number): Promise<void> 
 
 /** A copy into a file compares all rows; its hash is over the heads of all runs. */
 async function hashRows(place: string, file: string): Promise<{ readonly sha256: string }> {
-  const { headsSha256, tables } = await copyLedgerBetween({ from: place, to: file }, () => undefined);
+  const gateway = isPostgresUrl(place) ? "home" : undefined;
+  const { headsSha256, tables } = await copyLedgerBetween(
+    { from: place, to: file, gateway },
+    () => undefined,
+  );
   return { sha256: `${headsSha256} ${JSON.stringify(tables)}` };
 }
 

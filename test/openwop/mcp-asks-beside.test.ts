@@ -16,6 +16,9 @@ beforeAll(async () => {
       createWorkflow("parent", {
         nodes: [createNode("sub", "core.subWorkflow", { workflowId: "beside" })],
       }),
+      createWorkflow("grandparent", {
+        nodes: [createNode("sub", "core.subWorkflow", { workflowId: "parent" })],
+      }),
     ],
   });
 });
@@ -52,12 +55,52 @@ it("`questions` lists everything that the run asks", async () => {
   expect(one.data).toMatchObject({ questions: [{ runId: data["runId"] }], isMore: true });
 });
 
+it("`questions` and `status` show what a paused run asks, which still takes answers", async () => {
+  const client = await world.connect();
+  const { data } = await callTool(client, "beside");
+  const runId = String(data["runId"]);
+  await world.ask(`/v1/runs/${runId}:pause`, { method: "POST", body: { drainPolicy: "immediate" } });
+  const followed = await callTool(client, "status", { runId, waitSeconds: 40 });
+  expect(followed.data).toMatchObject({ status: "paused", question: { nodeId: "one" } });
+  const isListed = async (): Promise<boolean> =>
+    (await callTool(client, "questions", { limit: 100 })).text.includes(runId);
+  expect(await isListed()).toBe(true);
+  const verified = { data: { ok: true } };
+  expect(await callTool(client, "verify", { runId })).toMatchObject(verified);
+  for (const nodeId of ["one", "two"])
+    expect(await callTool(client, "answer", { runId, nodeId, value: { action: "accept" } })).toMatchObject({
+      isError: false,
+    });
+  expect(await isListed()).toBe(false);
+  expect(await callTool(client, "verify", { runId })).toMatchObject(verified);
+});
+
 it("a run that began one that asks shows the question of that run", async () => {
   const client = await world.connect();
   const { data } = await callTool(client, "parent");
   expect(data).toMatchObject({ status: "running", childRuns: [{ status: "running", isAsking: true }] });
   const [child] = data["childRuns"] as readonly { readonly runId: string }[];
   expect(data["question"]).toMatchObject({ runId: child?.runId, nodeId: "one" });
+});
+
+it("a run shows what a run below a paused one asks, and takes the answer", async () => {
+  const client = await world.connect();
+  const { data } = await callTool(client, "grandparent");
+  const [middle] = data["childRuns"] as readonly { readonly runId: string }[];
+  const path = `/v1/runs/${String(middle?.runId)}:pause`;
+  await world.ask(path, { method: "POST", body: { drainPolicy: "immediate" } });
+  const args = { runId: String(data["runId"]), waitSeconds: 40 };
+  const followed = await callTool(client, "status", args, { timeout: 20_000 });
+  expect(followed.data).toMatchObject({
+    status: "running",
+    question: { nodeId: "one" },
+    childRuns: [
+      { runId: middle?.runId, status: "paused", childRuns: [{ status: "running", isAsking: true }] },
+    ],
+  });
+  const answer = { runId: args.runId, value: { action: "accept" } };
+  expect(await callTool(client, "answer", answer)).toMatchObject({ isError: false, data: { nodeId: "one" } });
+  expect(readQuestion(await callTool(client, "status", args))).toMatchObject({ nodeId: "two" });
 });
 
 it("a run that an earlier version stored, which did not keep that it asks, is sound; a false mark is found", async () => {

@@ -1,12 +1,22 @@
-/** Owns: how the page's streams of changes begin, and that what is no stream opens none. */
+/** Owns: how the page's streams of changes begin and go on, and that what is no stream opens none. */
+import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Arrival } from "../../src/agents/coordination/ports/ledger-queries.ts";
-import { createLiveChanges, type Changes } from "../../src/plugins/page/server/live-changes.ts";
+import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
+import {
+  createLiveChanges,
+  type Changes,
+  type LiveChanges,
+} from "../../src/plugins/page/server/live-changes.ts";
 import { PAGE_BOUNDS } from "../../src/plugins/page/server/page-bounds.ts";
 import { createPageSessions } from "../../src/plugins/page/server/page-sessions.ts";
 import { readRights } from "../../src/plugins/page/server/rights.ts";
 import type { ReportedLedger } from "../../src/plugins/reports/reported-ledger.ts";
-import { quietLogger, runIdOf } from "../support/ledger-fixtures.ts";
+import { admit, openPlan, planStep } from "../core/planned-scene.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
+import { createAuthor, openingOf, quietLogger, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
 import {
   createManualClock,
   createTempFolder,
@@ -63,7 +73,7 @@ function createSlowLedger(): SlowLedger {
     arrivals.push({
       runId: runIdOf(sequence),
       sequence,
-      type: "coordination.created",
+      type: "step.admitted",
       atMs: TEST_EPOCH_MS,
     } as unknown as Arrival);
   };
@@ -108,4 +118,109 @@ it("two that begin to follow at the same time are each told all that is appended
   expect(listIdsHeardBy("first")).toEqual(listIdsAfter(position));
   expect(listIdsHeardBy("second")).toEqual(listIdsAfter(positionOfSecond));
   live.close();
+});
+
+interface FollowedLedger {
+  readonly path: string;
+  readonly ledger: () => SqliteLedger;
+  readonly live: LiveChanges;
+  /** Returns which work the next look tells of, and the work whose agent opened it as a plan. */
+  readonly look: () => Promise<(readonly [id: string, parentId: string | undefined])[]>;
+  /** Closes the ledger, has something done to its file, and opens it again. */
+  readonly reopenAfter: (change: () => void) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+async function followLedger(path: string): Promise<FollowedLedger> {
+  let ledger = await openTestLedger(path);
+  const clock = createManualClock();
+  const live = createLiveChanges({ reader: () => Promise.resolve(ledger), clock, logger: quietLogger });
+  const looks: Changes[] = [];
+  await live.follow((changes) => looks.push(changes));
+  return {
+    path,
+    ledger: () => ledger,
+    live,
+    look: async () => {
+      clock.set(clock.now() + PAGE_BOUNDS.pollMs);
+      clock.fire();
+      await waitFor(() => looks.length > 0, { what: "the changes", timeoutMs: 5_000 });
+      return looks
+        .splice(0)
+        .flatMap(({ changes }) => changes.map(({ id, parentId }) => [id, parentId] as const));
+    },
+    reopenAfter: async (change) => {
+      await ledger.close();
+      change();
+      ledger = await openTestLedger(path);
+    },
+    close: async () => {
+      live.close();
+      await ledger.close();
+    },
+  };
+}
+
+/** Returns the opening of a plan that an agent of another coordination submits. */
+function openPlanOfAgent(coordinationId: CoordinationId): Command {
+  const parent = { coordinationId, stepId: "step-1", attempt: 1 };
+  return { ...openPlan({ steps: 1 }), ownerSession: "agent:main:subagent:child", parent } as Command;
+}
+
+it("tells those who follow whose agent opens a plan, with the opening alone, and nobody who comes back", async () => {
+  using folder = createTempFolder();
+  const followed = await followLedger(folder.file("ledger.sqlite"));
+  const [around, inside] = [createAuthor("around"), createAuthor("inside")];
+  await followed.ledger().append(around.append(openingOf("trace-around"), spawnOf("call-1")));
+  await followed.ledger().append(inside.append(openPlanOfAgent(around.runId)));
+  expect(await followed.look()).toEqual([
+    [around.runId, undefined],
+    [inside.runId, around.runId],
+  ]);
+  await followed.ledger().append(inside.append(admit(planStep("step-1"))));
+  expect(await followed.look()).toEqual([[inside.runId, undefined]]);
+  const missed = await followed.live.since(0, await followed.ledger().newestPosition());
+  expect(missed?.map(({ id, parentId }) => [id, parentId])).toEqual([
+    [around.runId, undefined],
+    [inside.runId, undefined],
+  ]);
+  await followed.close();
+});
+
+const PAGE_BYTES = 4_096;
+const ZERO = 0x30;
+
+/** Fills the payloads with zeros, and has the pages of the file that hold them lead to a page that is not there. */
+function breakLongPayload(path: string, where: string): void {
+  forge(path, `update event set payload = json_object('filler', hex(zeroblob(10000))) where ${where}`);
+  const bytes = readFileSync(path);
+  for (let page = 0; page < bytes.length; page += PAGE_BYTES)
+    if (bytes.subarray(page + 4, page + PAGE_BYTES).every((byte) => byte === ZERO))
+      bytes.writeUInt32BE(0xff_ff_ff, page);
+  writeFileSync(path, bytes);
+}
+
+it.each([
+  {
+    damage: "says something else",
+    break: (path: string, where: string) => {
+      forge(path, `update event set payload = '{}' where ${where}`);
+    },
+    code: "EVENT_UNREADABLE",
+  },
+  { damage: "cannot be read from the file", break: breakLongPayload, code: "LEDGER_CORRUPT" },
+])("goes on telling what happens where an opening $damage", async ({ break: breakOpening, code }) => {
+  using folder = createTempFolder();
+  const followed = await followLedger(folder.file("ledger.sqlite"));
+  const [around, damaged] = [createAuthor("around"), createAuthor("damaged")];
+  await followed.ledger().append(damaged.append(openPlanOfAgent(around.runId)));
+  await followed.reopenAfter(() => {
+    const where = `sequence = 0 and run_key = (select run_key from run where run_id = '${damaged.runId}')`;
+    breakOpening(followed.path, where);
+  });
+  await expect(followed.ledger().read(damaged.runId, { from: 0, limit: 1 })).rejects.toMatchObject({ code });
+  expect(await followed.look()).toEqual([[damaged.runId, undefined]]);
+  await followed.ledger().append(around.append(openingOf("trace-around"), spawnOf("call-1")));
+  expect(await followed.look()).toEqual([[around.runId, undefined]]);
+  await followed.close();
 });

@@ -1,5 +1,6 @@
 /** Owns: the servers of other protocols over a host that fails, waits and holds sessions, on a clock that a test moves. */
 import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { createA2aFace } from "../../src/plugins/a2a/a2a-routes.ts";
 import { MCP_BOUNDS } from "../../src/plugins/mcp/mcp-bounds.ts";
 import { createMcpFace } from "../../src/plugins/mcp/mcp-routes.ts";
@@ -90,11 +91,15 @@ async function readLast(answer: Response): Promise<unknown> {
   return JSON.parse(data.at(-1)?.slice("data: ".length) ?? "null");
 }
 
-const callA2a = async ({ app }: Faces, method: string, params: object): Promise<Response> =>
-  await app.request(
-    "/v1/a2a",
-    createPost({ jsonrpc: "2.0", id: 1, method, params }, { "a2a-version": "1.0" }),
-  );
+async function callA2a(
+  { app }: Faces,
+  method: string,
+  params: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const message = { jsonrpc: "2.0", id: 1, method, params };
+  return await app.request("/v1/a2a", createPost(message, { "a2a-version": "1.0", ...headers }));
+}
 
 const MESSAGE = { message: { messageId: "m-1", role: "ROLE_USER", parts: [{ text: "go" }] } };
 
@@ -250,6 +255,23 @@ describe("the quota of streams", () => {
     const again = await send("SendStreamingMessage", "m-2");
     expect(again.status).toBe(200);
     await again.body?.cancel();
+  });
+
+  it("counts no stream that nobody is given because its key could not be freed", async () => {
+    const faces = openFaces(["a2a"], { quotas: { streams: 1 } });
+    const { requests } = faces.host;
+    const release = requests.release.bind(requests);
+    requests.release = () => Promise.reject(new CoordinationError("LEDGER_BUSY", "locked"));
+    const send = async (): Promise<number> => {
+      const answer = await callA2a(faces, "SendStreamingMessage", MESSAGE, { "idempotency-key": "k1" });
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    expect(await send()).toBe(503);
+    await waitUntilSettled();
+    expect(faces.host.watching()).toBe(0);
+    requests.release = release;
+    expect(await send()).toBe(200);
   });
 });
 

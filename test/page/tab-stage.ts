@@ -4,9 +4,11 @@ import type { AddressInfo } from "node:net";
 import type { Browser, FrameLocator } from "playwright-core";
 import { expect } from "vitest";
 import { PAGE_PATH, TAB_PATH } from "../../src/plugins/openclaw/page/page-face.ts";
+import {
+  takeOpenWopRequest,
+  takePageRequest,
+} from "../../src/plugins/openclaw/runtime-access/http-requests.ts";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
-import { takeOpenWopRequest } from "../../src/plugins/openclaw/runtime-access/openwop-request.ts";
-import { takePageRequest } from "../../src/plugins/openclaw/runtime-access/page-request.ts";
 import { replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createFakeHost } from "../plugin/fake-host.ts";
 import { openPage, type WatchedPage } from "./browser.ts";

@@ -1,6 +1,6 @@
 /** Words of children on their way to a chat. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { isChildKey } from "../../src/plugins/openclaw/host/session-agent.ts";
+import { isChildKey } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import { createChatGuard, type ChatGuard } from "../../src/plugins/openclaw/withholding/chat-guard.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";

@@ -2,6 +2,7 @@
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { ModelClient } from "../../src/agents/coordination/ports/model-client.ts";
+import { createOwnerTurns } from "../../src/agents/coordination/runtime/environment/owner-turns.ts";
 import { createWithheldTexts } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { createUsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
@@ -53,6 +54,7 @@ export function composeWith({
     model: { complete: () => Promise.reject(new Error("no model")) } satisfies ModelClient,
     withheld: createWithheldTexts((session, text) => `${session}:${text}`),
     usage: createUsageBook("test"),
+    turns: createOwnerTurns(),
     channels: { host: channel, chat: channel },
     takeAnswer: () => Promise.resolve(undefined),
     stopShowing: () => Promise.resolve(),

@@ -38,6 +38,7 @@ interface Spawning {
   readonly params?: Record<string, unknown>;
   readonly sessionKey?: string;
   readonly agentId?: string;
+  readonly runId?: string;
 }
 
 const quiet = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
@@ -45,10 +46,11 @@ const quiet = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
 let calls = 0;
 
 async function spawn(handlers: HookHandlers, spawning: Spawning = {}): Promise<object> {
-  const { params = { task: "secret work" }, sessionKey = "agent:main:main", agentId = "main" } = spawning;
+  const { params = { task: "secret work" }, sessionKey = "agent:main:main" } = spawning;
+  const { agentId = "main", runId = "run-1" } = spawning;
   calls += 1;
-  const call = { toolName: "sessions_spawn", toolCallId: `call-${calls}`, runId: "run-1", params };
-  const context = { sessionKey, agentId, runId: "run-1" } as unknown as HookContext<"before_tool_call">;
+  const call = { toolName: "sessions_spawn", toolCallId: `call-${calls}`, runId, params };
+  const context = { sessionKey, agentId, runId } as unknown as HookContext<"before_tool_call">;
   const answer = await handlers.beforeSpawn(call, context);
   if (answer && "params" in answer) {
     const result = { details: { status: "accepted", childSessionKey: childOf(calls), runId: "child" } };
@@ -183,6 +185,21 @@ describe("a spawn that plugins decide about", () => {
       expect(await spawn(handlers, { sessionKey: child })).toEqual(describeDoubt(0.7, 0.9));
       confidence = 0.9;
       expect(await spawn(handlers, { sessionKey: child })).toEqual(admitted);
+    });
+
+    it("is refused by the floor of the open coordination's pack after the rules have changed", async () => {
+      const decisions: HookDecision[] = [];
+      createPlugin({ decide: (decision) => void decisions.push(decision) }, "watcher");
+      const handlers = await startHandlers(phase1);
+      confidence = 1;
+      await spawn(handlers);
+      const { policies } = findRuntime()!;
+      replaceForTest({ ...findRuntime()!, policies: { ...policies!, choose: () => undefined } });
+      confidence = 0.7;
+      expect(await spawn(handlers)).toEqual(describeDoubt(0.7, 0.9));
+      const coordinationId = expect.stringMatching(/^co-/u) as string;
+      expect(decisions.at(-1)).toMatchObject({ coordinationId, depth: 1 });
+      expect(await spawn(handlers, { runId: "run-2" })).toEqual(admitted);
     });
 
     it("is refused by the highest floor of all where the ledger cannot tell whose it is", async () => {

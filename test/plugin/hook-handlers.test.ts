@@ -2,12 +2,17 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  coordinationEnvelopeSchema,
+  type CoordinationEnvelope,
+} from "../../src/agents/coordination/contracts/envelope.ts";
+import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
+import { accessNarrowedSpawns } from "../../src/plugins/openclaw/runtime-access/narrowed-spawns.ts";
 import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { accessOwnerTurns } from "../../src/plugins/openclaw/runtime-access/turns-memory.ts";
 import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
@@ -250,9 +255,9 @@ describe("a spawn that the ledger takes only after its hook has answered", () =>
     };
   };
 
-  const expectNothingPending = ({ pendingSpawns, narrowedSpawns }: SharedRuntime): void => {
+  const expectNothingPending = ({ pendingSpawns }: SharedRuntime): void => {
     expect(pendingSpawns.size).toBe(0);
-    expect(narrowedSpawns.size).toBe(0);
+    expect(accessNarrowedSpawns().size).toBe(0);
   };
 
   it("is no longer under way once the host has told what came of it", async () => {
@@ -342,6 +347,38 @@ describe("one runtime per process", () => {
     expect(await spawn(discovery, "call-4")).toBeUndefined();
     expect(readFileSync(nameLedger()).equals(bytes)).toBe(true);
     expect(existsSync(`${nameLedger()}-wal`)).toBe(false);
+  });
+
+  it("knows which turns go on over a reload: what a woken child reads is not its end", async () => {
+    const rows: object[] = [];
+    const host = createFakeHost({ stateDir: folder.path, rows });
+    const handlers = await startHandlers(host);
+    const spawnChild = async (callId: string, child: string): Promise<CoordinationEnvelope> => {
+      const before = (await spawn(handlers, callId)) as { params: { coordination: CoordinationEnvelope } };
+      const accepted = { ...spawnEvent(callId, before.params), result: createAccepted(child) };
+      await handlers.afterSpawn(accepted, inContext);
+      return before.params.coordination;
+    };
+    const { coordinationId } = await spawnChild("call-1", "agent:main:subagent:woken");
+    await spawnChild("call-2", "agent:main:subagent:ended");
+    const inTurn = { ...context, sessionKey: "agent:main:subagent:woken" as SessionKey, runId: "woken" };
+    await handlers.beforePromptBuild({ prompt: "x", messages: [] }, inTurn);
+    // Its first turn ended long ago, and what it says at last is not delivered yet.
+    const row = { status: "succeeded", endedAt: Date.now() - 600_000 };
+    rows.push(
+      { ...row, id: "row-1", childSessionKey: inTurn.sessionKey, deliveryStatus: "pending" },
+      { ...row, id: "row-2", childSessionKey: "agent:main:subagent:ended", deliveryStatus: "delivered" },
+    );
+    const reloaded = await startHandlers(host);
+    const coordinator = await findRuntime()!.coordinator();
+    const readStatuses = async () =>
+      (await coordinator.view(coordinationId))?.steps.map(({ status }) => status);
+    await expect.poll(readStatuses).toEqual(["running", "completed"]);
+    await reloaded.stop();
+    const ending = reloaded.agentEnded({ messages: [], success: true }, inTurn);
+    expect(accessOwnerTurns().quietSince(inTurn.sessionKey, Date.now() as EpochMs)).toBeGreaterThan(0);
+    await startHandlers(host);
+    await ending;
   });
 
   it("a hook in the middle of a reload waits for the next runtime", async () => {

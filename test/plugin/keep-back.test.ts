@@ -10,7 +10,7 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { GatedSession } from "../../src/agents/coordination/runtime/held-results/withhold-text.ts";
 import type { WatchedChild } from "../../src/agents/coordination/runtime/spawns/child-watch.ts";
-import { createRecent } from "../../src/plugins/openclaw/host/recent.ts";
+import { createRecent } from "../../src/agents/coordination/std/recent.ts";
 import { accessGateMemory, isKeptBack } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { beginChange, endChange } from "../../src/plugins/openclaw/runtime-access/keep-back.ts";
 import {

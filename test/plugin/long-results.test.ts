@@ -1,5 +1,6 @@
 /** A parent is shown a part of a long result; the rest can be read on. */
 import { beforeEach, describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { SHORTENED } from "../../src/agents/coordination/results/read-on.ts";
 import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
@@ -84,6 +85,16 @@ describe("a child that says more than its parent is to be shown", () => {
   });
 });
 
+it("JSON that fits without its spaces can be read as the child wrote it", async () => {
+  const stage = await onStage();
+  const json = `{"answer": 42,${" ".repeat(16_000)}"share": 1.0}`;
+  expect(await sayLong(stage, json)).toMatch(/,"answer":42,"share":1\.0\}$/u);
+  await waitUntilQuiet(stage.world);
+  const [fact] = listEvents(stage.world, "result.shortened");
+  expect(stage.world.ledger.contents.get(fact!.payload.text.sha256)?.text).toBe(json);
+  await stage.coordinator.stop();
+});
+
 describe("a long text that the ledger does not take when it is said", () => {
   const OTHER = writeLongText({
     chars: 40_000,
@@ -140,6 +151,34 @@ describe("a long text that the ledger does not take when it is said", () => {
     await stage.host.begins(uncoordinated);
     const [shown] = textsOf(await stage.host.says(uncoordinated, [createText(LONG)]));
     expect(shown === LONG).toBe(true);
+    await stage.coordinator.stop();
+  });
+});
+
+describe("a long text that the ledger does not take any more", () => {
+  it.each([
+    ["in a run that begins later", true],
+    ["in a run that goes on", false],
+  ])("is shown whole where the coordination has ended, %s", async (_, begins) => {
+    const stage = await onStage();
+    await sayLong(stage, "A short answer.");
+    await stage.child.ends();
+    await waitUntilQuiet(stage.world);
+    await stage.world.clock.advance(10_000);
+    expect(listEvents(stage.world, "coordination.terminal")).toHaveLength(1);
+    if (begins) await stage.host.begins(stage.child.session);
+    expect((await sayLong(stage)) === LONG).toBe(true);
+    await stage.coordinator.stop();
+  });
+
+  it("is shown whole where its step has its most long texts", async () => {
+    const stage = await onStage();
+    const most = BOUNDS.shortenedTextsMax;
+    for (let count = 0; count < most; count += 1)
+      expect(await sayLong(stage, `${LONG} ${count}`)).toContain(SHORTENED);
+    await waitUntilQuiet(stage.world);
+    expect(listEvents(stage.world, "result.shortened")).toHaveLength(most);
+    expect((await sayLong(stage)) === LONG).toBe(true);
     await stage.coordinator.stop();
   });
 });

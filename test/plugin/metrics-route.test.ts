@@ -1,10 +1,10 @@
 /** Owns: the metrics in the gateway: where they are offered, what a request is answered, and that they count what is recorded there. */
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { registerMetrics } from "../../src/plugins/openclaw/register-metrics.ts";
+import { registerMetrics } from "../../src/plugins/openclaw/register-routes.ts";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
 import { findRuntime, replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
-import { takeMetricsRequest } from "../../src/plugins/openclaw/runtime-access/metrics-request.ts";
+import { takeMetricsRequest } from "../../src/plugins/openclaw/runtime-access/http-requests.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { openRun, spawnRequest } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";

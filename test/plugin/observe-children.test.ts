@@ -4,12 +4,12 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { ChildRequest } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { isChildKey } from "../../src/plugins/openclaw/host/session-agent.ts";
+import { isChildKey } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import {
   createObserveHandlers,
   type ObserveHandlers,
 } from "../../src/plugins/openclaw/children/observe-handlers.ts";
-import { createRecent } from "../../src/plugins/openclaw/host/recent.ts";
+import { createRecent } from "../../src/agents/coordination/std/recent.ts";
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createRunQuietly } from "../../src/plugins/openclaw/runtime-access/run-quietly.ts";
 import {

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { bearerTokensOf } from "../../src/plugins/compose-openwop.ts";
 import { openWopBaseUrl, openWopPath } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
-import { registerOpenWopRoute } from "../../src/plugins/openclaw/register-openwop-route.ts";
+import { registerOpenWopRoute } from "../../src/plugins/openclaw/register-routes.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { DEFAULT_QUOTAS } from "../../src/agents/coordination/contracts/workflows/quotas.ts";
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
-import { takeOpenWopRequest } from "../../src/plugins/openclaw/runtime-access/openwop-request.ts";
+import { takeOpenWopRequest } from "../../src/plugins/openclaw/runtime-access/http-requests.ts";
 import { replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";

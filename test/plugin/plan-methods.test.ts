@@ -14,10 +14,10 @@ import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { TOOL_NAMES } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { plan, step } from "../core/plan-scene.ts";
 import {
+  createCompletedView,
   keepOutputs,
   SESSION,
   START,
-  stepView,
   createStubPlans,
   viewOf,
   type StubPlans,
@@ -132,7 +132,7 @@ describe.each([
 
 describe("coordination.status", () => {
   const kept = keepOutputs({ rows: 2 });
-  const view = viewOf([stepView("a", { status: "completed", output: kept.ref })]);
+  const view = viewOf([createCompletedView("a", kept.ref)]);
   const stub = createStubPlans({
     reads: {
       view: (id) => Promise.resolve(id === "co-1" ? view : undefined),

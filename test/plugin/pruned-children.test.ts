@@ -7,6 +7,7 @@ import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.
 import { openLedgerStore } from "../../src/plugins/open-ledger-store.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
+import { agentOf } from "../../src/plugins/openclaw/host/session-entry.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
 import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
@@ -23,6 +24,7 @@ const GATES = {
 };
 
 let folder: TempFolder;
+let host: ReturnType<typeof createFakeHost>;
 let handlers: HookHandlers;
 let calls = 0;
 
@@ -48,7 +50,8 @@ function forgetProcess(): void {
 }
 
 async function start(phase1: Record<string, unknown> = {}): Promise<void> {
-  handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1 }).api);
+  host = createFakeHost({ stateDir: folder.path, phase1 });
+  handlers = createHookHandlers(host.api);
   await handlers.start();
 }
 
@@ -73,7 +76,11 @@ function eventOf(toolName: string, params: Record<string, unknown>): HookEvent<"
 }
 
 async function spawn(by: HookContext<"before_tool_call">, child: string, coordination: object = {}) {
-  const event = eventOf("sessions_spawn", { task: `work of ${child}`, coordination });
+  const event = eventOf("sessions_spawn", {
+    task: `work of ${child}`,
+    agentId: agentOf(child),
+    coordination,
+  });
   const before = await handlers.beforeSpawn(event, by);
   const details = { status: "accepted", childSessionKey: child, runId: `run of ${child}` };
   await handlers.afterSpawn({ ...event, ...before, result: { details } }, by);
@@ -132,6 +139,19 @@ describe("a child whose coordination was pruned", () => {
     await endAndPrune(GRANDCHILD, CHILD);
     await restart();
     expect(await call(GRANDCHILD, "exec")).toMatch(PRUNED);
+  });
+
+  it("goes on where nothing but a gate held the session that spawned it", async () => {
+    const ungated = "agent:helper:subagent:grandchild";
+    await start({ gates: GATES });
+    await spawn(contextOf(OWNER), CHILD);
+    await spawn(contextOf(CHILD), ungated);
+    await endAndPrune(ungated, CHILD);
+    await restart();
+    host.entries.set(ungated, { spawnedBy: CHILD });
+    host.entries.set(CHILD, { spawnedBy: OWNER });
+    expect(await call(CHILD, "exec")).toMatch(PRUNED);
+    expect(await call(ungated, "exec")).toBeUndefined();
   });
 
   it("goes on where nothing held it", async () => {

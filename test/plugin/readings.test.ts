@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
+import type { SpawnQuery } from "../../src/agents/coordination/ports/spawn-observer.ts";
+import { findRow, observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import { readSpawnResult } from "../../src/plugins/openclaw/host/spawn-result.ts";
 import { readSpawnCall } from "../../src/plugins/openclaw/spawns/spawn-request.ts";
 import { runWithinBudget } from "../../src/plugins/openclaw/host/within-budget.ts";
@@ -72,18 +73,19 @@ describe("what the host's task rows say of a spawn", () => {
     deliveryStatus: "pending",
     createdAt: 10_000,
   };
-  type Rows = Parameters<typeof observationOf>[0];
+  type Rows = Parameters<typeof findRow>[0];
   const createRows = (...rows: object[]): Rows => rows as unknown as Rows;
   const query = {
     sourceSession: "agent:main:main" as SessionKey,
     input: { sha256: hash("sha256", "the task"), bytes: 8 },
     dispatchedAtMs: 9_950 as EpochMs,
     taken: new Set<SessionKey>(),
-    hasOpenChildren: false,
+    quietSinceMs: 0 as EpochMs,
   };
   const child = { childSessionKey: "agent:main:subagent:1", childRunId: "run-1" };
   const endedAt = 20_000;
-  const observe = (input: Rows, request: typeof query, now = endedAt) => observationOf(input, request, now);
+  const observe = (input: Rows, request: SpawnQuery, now = endedAt) =>
+    observationOf(findRow(input, request), request, now);
 
   it("is found by the task when the answer was lost, and by the child when it is known", () => {
     expect(observe(createRows(row), query)).toEqual({ kind: "running", ...child });
@@ -119,17 +121,19 @@ describe("what the host's task rows say of a spawn", () => {
     expect(observe(createRows({ ...row, status: "succeeded" }), query)).toMatchObject({ kind: "running" });
   });
 
-  it("is over when the host has given up delivering it, unless the child waits for children of its own", () => {
+  it("is over when the host has given up delivering it, unless the child or what it spawned is at work, or was since", () => {
     const undelivered = createRows({ ...row, status: "succeeded", endedAt });
+    const { quietSinceMs: _, ...atWork } = query;
+    const woken = { ...query, quietSinceMs: (endedAt + 300_000) as EpochMs };
     expect(observe(undelivered, query, endedAt + 179_999)).toMatchObject({ kind: "running" });
     expect(observe(undelivered, query, endedAt + 180_000)).toEqual({
       kind: "ended",
       ...child,
       outcome: "completed",
     });
-    expect(observe(undelivered, { ...query, hasOpenChildren: true }, endedAt + 180_000)).toMatchObject({
-      kind: "running",
-    });
+    expect(observe(undelivered, atWork, endedAt + 180_000)).toMatchObject({ kind: "running" });
+    expect(observe(undelivered, woken, endedAt + 479_999)).toMatchObject({ kind: "running" });
+    expect(observe(undelivered, woken, endedAt + 480_000)).toMatchObject({ kind: "ended" });
   });
 
   it.each([

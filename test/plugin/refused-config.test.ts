@@ -138,12 +138,9 @@ describe("a reload to a configuration which only the plugin refuses", () => {
     await corrected.handlers.start();
     expect(await spawn(corrected.handlers)).toHaveProperty("params.coordination.stepId", "step-1");
     await corrected.handlers.stop();
-    await expect(
-      withRuntime(
-        () => expect.fail("there is a runtime"),
-        () => Promise.resolve(),
-      ),
-    ).rejects.toMatchObject({ code: "LEDGER_CLOSED" });
+    await expect(withRuntime(corrected.host.api, () => Promise.resolve())).rejects.toMatchObject({
+      code: "LEDGER_CLOSED",
+    });
   });
 });
 

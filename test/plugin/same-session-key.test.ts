@@ -63,7 +63,7 @@ describe("a session, where several gateways share a ledger", () => {
       holders: () => Promise.resolve(["co-b", "co-a"] as CoordinationId[]),
       pruned: {
         find: () => Promise.resolve(undefined),
-        findBinding: () => Promise.resolve(undefined),
+        listBindings: () => Promise.resolve([]),
         counts: () => Promise.resolve({ runs: 0, events: 0, claims: 0 }),
       },
     };

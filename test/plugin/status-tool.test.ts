@@ -5,7 +5,10 @@ import type { QuestionToSession } from "../../src/agents/coordination/runtime/qu
 import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
+import { createGatesWith, createRuling, createScriptedVerifier, listEvents } from "../core/gates-world.ts";
+import { forgetAll, onStage } from "./gates-scene.ts";
 import {
+  createCompletedView,
   keepOutputs,
   SESSION,
   START,
@@ -56,8 +59,8 @@ describe("coordination_status", () => {
   const child = "agent:research:subagent:1" as SessionKey;
   const view = viewOf(
     [
-      stepView("fetch", { status: "completed", output: kept.ref, retryBudget: 2, attempt: 2 }),
-      stepView("other", { status: "completed", output: kept.ref }),
+      createCompletedView("fetch", kept.ref, { retryBudget: 2, attempt: 2 }),
+      createCompletedView("other", kept.ref),
       stepView("slow", {
         status: "backoff",
         retryBudget: 2,
@@ -166,7 +169,7 @@ describe("coordination_status", () => {
 
   it("shortens outputs that are too long, and says how long they are for coordination_result and how to read on", async () => {
     const long = keepOutputs({ text: "x".repeat(50_000) });
-    const steps = [stepView("a", { status: "completed", output: long.ref })];
+    const steps = [createCompletedView("a", long.ref)];
     const big = createStubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get: long.get } });
     const { outputs } = (await call({ coordinationId: "co-1", outputsOf: "a" }, big)) as {
       outputs?: { outputs: { text: string; _shortened: string } };
@@ -185,6 +188,30 @@ describe("coordination_status", () => {
     const failed = createStubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get } });
     const answer = await call({ coordinationId: "co-1", outputsOf: "a" }, failed);
     expect(answer["outputs"]).toEqual({ kind: "outputs", stepId: "a", outputs: { reason: "no access" } });
+  });
+
+  it("gives what a spawned child reported", async () => {
+    forgetAll();
+    const { verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const {
+      world,
+      coordinator,
+      child: spawned,
+    } = await onStage({ gates: createGatesWith(["lint"]), verifier });
+    await coordinator.report(spawned.session, { outcome: "completed", outputs: { found: 7 } });
+    await spawned.ends();
+    await world.clock.advance(1_000);
+    const { runId: coordinationId, payload } =
+      listEvents(world, "step.completed")[0] ?? expect.fail("it is open");
+    const { stepId } = payload;
+    const reads = {
+      view: () => coordinator.view(coordinationId),
+      get: (sha256: string) => Promise.resolve(world.ledger.contents.get(sha256)?.text),
+    };
+    const caller = { sessionKey: "agent:main:main" };
+    const answer = await call({ coordinationId, outputsOf: stepId }, createStubPlans({ reads }), caller);
+    expect(answer["outputs"]).toEqual({ kind: "outputs", stepId, outputs: { found: 7 } });
+    await coordinator.stop();
   });
 
   it("says that a plan gave up, and what was not met, as the gateway method does", async () => {

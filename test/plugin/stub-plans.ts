@@ -117,6 +117,16 @@ export function stepView(stepId: string, fields: Partial<Record<keyof StepView, 
   } as StepView;
 }
 
+/** A completed step with the outputs that it left. */
+export function createCompletedView(
+  stepId: string,
+  output: ReturnType<typeof contentOf>["ref"],
+  fields: Partial<Record<keyof StepView, unknown>> = {},
+): StepView {
+  const results = [{ kind: "outputs", attempt: 1, content: output }];
+  return stepView(stepId, { status: "completed", output, results, ...fields });
+}
+
 export function viewOf(
   steps: readonly StepView[],
   fields: Partial<Record<keyof CoordinationView, unknown>> = {},

@@ -2,7 +2,7 @@
 import { beforeAll, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { agentOf } from "../../src/plugins/openclaw/host/session-agent.ts";
+import { agentOf } from "../../src/plugins/openclaw/host/session-entry.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { createSessionParents } from "../../src/plugins/openclaw/privileges/session-parents.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";

@@ -36,6 +36,36 @@ describe("the files of a patch", () => {
     });
   });
 
+  it("are marked where their entries are removed, and where a link is written through before", async () => {
+    const params = createPatch(
+      "*** Delete File: gone",
+      "*** Update File: from",
+      "*** Move to: to",
+      "@@",
+      "-a",
+      "+b",
+      "*** Delete File: anew",
+      "*** Add File: anew",
+      "+x",
+      "*** Add File: new",
+      "+x",
+      "*** Update File: changed",
+      "@@",
+      "-a",
+      "+b",
+      "*** Delete File: changed",
+    );
+    const { targets = [] } = (await readCall("apply_patch", params)) ?? {};
+    expect(targets.map(({ ends }) => ends)).toEqual([
+      ["entry"],
+      ["entry"],
+      undefined,
+      ["entry"],
+      undefined,
+      ["entry", "target"],
+    ]);
+  });
+
   it("are read from a here-document, too, and from lines that end in carriage returns", async () => {
     const { input } = createPatch("*** Delete File: a");
     const indented = input.replace("*** Delete", "  *** Delete");

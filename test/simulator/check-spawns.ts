@@ -55,7 +55,7 @@ function checkAdmission(world: World, promise: SpawnPromise, fates: ReadonlyMap<
   return refusalNoted && !isRefused ? [`${name} was refused and is ${fate.outcome}`] : [];
 }
 
-/** No bound on spawns is near in these schedules, so that only work that was cancelled or has stopped may spawn nothing more. */
+/** No bound on spawns is near in these schedules, so that only work that has stopped, was cancelled or given up may spawn nothing more. */
 function checkRefusedSpawn(world: World, promise: SpawnPromise): string[] {
   const { journal, hasGoneBack } = world;
   const { refused, source, answeredBy, answeredAtMs = 0 } = promise;
@@ -72,9 +72,34 @@ function checkRefusedSpawn(world: World, promise: SpawnPromise): string[] {
         nowMs,
       ),
   );
-  if (refused.code === "PLAN_STOPPED" && isStopped) return [];
+  const isStopRefusal = refused.code === "PLAN_STOPPED";
+  if (isStopRefusal && (isStopped || isForNobody(before, source))) return [];
   if (refused.code === "BUDGET_SPENT" && isOfBudget(before, journal, source)) return [];
   return [`D1: a spawn of ${source} was refused: ${refused.reason}`];
+}
+
+/** True when the attempt of a session has failed, timed out or was cancelled, or that of one that it was spawned for. */
+function isForNobody(before: readonly RunEvent[], session: string): boolean {
+  const attempt = before.find((event) => sessionOf(event) === session);
+  if (attempt?.type !== "step.dispatched" && attempt?.type !== "step.acknowledged") return false;
+  const { runId, payload } = attempt;
+  const events = before.filter((event) => event.runId === runId);
+  const isOver = events.some(
+    ({ type, payload: end }) =>
+      (type === "step.failed" || type === "step.timed_out") &&
+      end.stepId === payload.stepId &&
+      end.attempt === payload.attempt,
+  );
+  const admitted = events.find(
+    ({ type, payload: step }) => type === "step.admitted" && step.stepId === payload.stepId,
+  );
+  const source = admitted?.type === "step.admitted" ? admitted.payload.sourceSession : session;
+  return isOver || (source !== session && isForNobody(before, source));
+}
+
+function sessionOf({ type, payload }: RunEvent): string | undefined {
+  if (type === "step.dispatched") return payload.targetSession;
+  return type === "step.acknowledged" ? payload.childSessionKey : undefined;
 }
 
 /** True for a session of a run with a budget for spawns: what is left of it is not counted again here. */

@@ -30,8 +30,8 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "claims-left-by-spawns",
-    file: `${DISPATCH}/settle-observed.ts`,
-    find: '      ...draftEndOfClaims(state, "coordination_ended"),\n',
+    file: `${DISPATCH}/settle-plan.ts`,
+    find: '    ...draftEndOfClaims(state, "coordination_ended"),\n',
     replace: "",
     breaks: "A2: a coordination that has ended still holds resources",
   },
@@ -138,7 +138,7 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
     file: `${RUNTIME}/arbiter/record-ruling.ts`,
     find: "  await endForeignClaims(arbiter, ruled);\n",
     replace:
-      '  await endForeignClaims(arbiter, ruled);\n  if (assessed.length > 0) return { kind: "granted" };\n',
+      "  await endForeignClaims(arbiter, ruled);\n  if (ruled.assessed.length > 0) return undefined;\n",
     breaks: "A2: a write is allowed under no claim",
   },
   {

@@ -9,8 +9,8 @@ const ESCALATION = "src/agents/coordination/escalation";
 export const GATE_FAULTS: readonly PlantedFault[] = [
   {
     name: "questions-left-open",
-    file: `${DISPATCH}/settle-observed.ts`,
-    find: "      ...draftOpenQuestionClosings(state),\n",
+    file: `${DISPATCH}/settle-plan.ts`,
+    find: "    ...draftOpenQuestionClosings(state),\n",
     replace: "",
     breaks: "E1: a coordination ends and its questions stay open",
   },
@@ -72,14 +72,14 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "missing-confidence-passes",
-    file: `${GATES}/confidence-gate.ts`,
+    file: `${GATES}/verifier-gate.ts`,
     find: "return isDemanded ?",
     replace: "return required < 0 ?",
     breaks: "G1: a result without the confidence that is demanded counts",
   },
   {
     name: "low-confidence-passes",
-    file: `${GATES}/confidence-gate.ts`,
+    file: `${GATES}/verifier-gate.ts`,
     find: "return confidence < required",
     replace: "return confidence < required - 6_000",
     breaks: "G1: a result of low confidence counts",

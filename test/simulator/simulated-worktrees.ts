@@ -102,6 +102,7 @@ export function createRepository(input: RepositoryInput): SimulatedRepository {
       write: (worktree, file) => Promise.resolve(write(repository, worktree, file)),
       keep: ({ name }) => Promise.resolve({ branch: `coordination/${name}`, folder: folderOf(name) }),
       remove: (name) => Promise.resolve(remove(repository, name)),
+      forget: () => Promise.resolve(),
     },
   };
 }
@@ -171,11 +172,12 @@ function open(repository: Repository, name: string): WorktreeOpened {
   return { kind: "opened", repository: repository.files.folder, base: BASE, folder: folderOf(name), branch };
 }
 
-function listOnMachine({ attempts, names }: Repository): WorktreeOnMachine[] {
+function listOnMachine({ attempts, names, files }: Repository): WorktreeOnMachine[] {
   const there = [...attempts].filter(([name]) => names.has(name));
   return there.map(([name, attempt]) => ({
     ...attempt,
     name,
+    repository: files.folder,
     folder: folderOf(name),
     hasFolder: true,
     branch: `coordination/${name}`,

@@ -73,9 +73,9 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
         trees.set(name, new Map(bases.get(name)));
         const branch = `coordination/${name}`;
         const tree = `/worktrees/${name}`;
-        attempts.set(name, { name, folder: tree, hasFolder: true, branch, ...attempt });
-        const place = { repository: REPOSITORY, base: "a".repeat(40) };
-        return { kind: "opened", ...place, folder: tree, branch };
+        const place = { repository: REPOSITORY, folder: tree, branch };
+        attempts.set(name, { name, hasFolder: true, ...place, ...attempt });
+        return { kind: "opened", base: "a".repeat(40), ...place };
       }),
     // No crash here: every start looks, and only what comes after a crash finds anything.
     list: () => Promise.resolve([...attempts.values()].filter(({ name }) => trees.has(name))),
@@ -110,6 +110,7 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
         trees.delete(name);
         return undefined;
       }),
+    forget: () => Promise.resolve(),
   };
   return fake;
 }

@@ -77,7 +77,7 @@ export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Ev
     pruned: {
       counts: () => answer(() => ({ runs: 0, events: 0, claims: 0 })),
       find: () => answer(() => undefined),
-      findBinding: () => answer(() => undefined),
+      listBindings: () => answer(() => []),
     },
     append: (request) =>
       answer(() => {

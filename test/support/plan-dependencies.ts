@@ -19,6 +19,7 @@ export function createNoWorktrees(): Worktrees {
     write: refuse,
     keep: refuse,
     remove: refuse,
+    forget: refuse,
   };
 }
 

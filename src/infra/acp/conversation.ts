@@ -1,12 +1,14 @@
 /**
- * Owns: one ACP conversation: initialize, one session, one prompt, and its cancellation. Answers are checked here,
- * because the SDK's client side types them without validating them.
+ * Owns: one ACP conversation: initialize, one session, one prompt, its permissions and its cancellation. Answers are
+ * checked here, because the SDK's client side types them without validating them.
  */
 import {
   AGENT_METHODS,
   client,
   CLIENT_METHODS,
   PROTOCOL_VERSION,
+  type ContentBlock,
+  type PermissionOption,
   type RequestPermissionOutcome,
 } from "@agentclientprotocol/sdk";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
@@ -15,9 +17,7 @@ import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, failureOf } from "./agent-failure.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import { createAgentStream } from "./agent-stream.ts";
-import { answerPermission } from "./answer-permission.ts";
 import { createLastWords, type LastWords } from "./last-words.ts";
-import { metaOf, promptOf } from "./session-prompt.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
 const NAME = "openclaw-coordination";
@@ -112,4 +112,34 @@ function sessionIdOf(session: unknown): string {
   const sessionId = isRecord(session) ? session["sessionId"] : undefined;
   if (typeof sessionId === "string" && sessionId !== "") return sessionId;
   throw new AgentFailure(`The agent answered ${AGENT_METHODS.session_new} without a session id.`);
+}
+
+/**
+ * Chooses the answer to an agent that asks for permission. Never an option that holds for ever: that is a person's to give
+ * or to refuse.
+ */
+function answerPermission(
+  options: readonly PermissionOption[],
+  permissions: AcpAgentConfig["permissions"],
+): RequestPermissionOutcome {
+  const chosen =
+    (permissions === "allow" ? options.find(({ kind }) => kind === "allow_once") : undefined) ??
+    options.find(({ kind }) => kind === "reject_once");
+  return chosen ? { outcome: "selected", optionId: chosen.optionId } : { outcome: "cancelled" };
+}
+
+/** The task, and what the last message must be where the step has an output contract. */
+function promptOf({ message, outputSchema }: Order): ContentBlock[] {
+  const task: ContentBlock = { type: "text", text: message };
+  if (!outputSchema) return [task];
+  const contract = `Your last message must be one JSON object and nothing else. It must meet this JSON Schema:\n${JSON.stringify(outputSchema)}`;
+  return [task, { type: "text", text: contract }];
+}
+
+/**
+ * The envelope under our own key, and the trace context under the key that ACP reserves for it
+ * (https://agentclientprotocol.com/protocol/extensibility).
+ */
+function metaOf({ envelope, traceparent }: Order): Record<string, unknown> {
+  return { coordination: envelope, traceparent };
 }

@@ -8,12 +8,12 @@
  * 3. On Windows the separator is `/` in resources, and drive letters and servers are lower case. Short names (`PROGRA~1`)
  *    and drives that stand for a folder are not seen through.
  */
+import { homedir } from "node:os";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { nameFile, nameHardLinks, parseFile } from "../../agents/coordination/contracts/resource-names.ts";
-import type { ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
+import type { PathEnd, ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
 import { nodeFileCalls, readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
 import { findChangedFiles } from "./find-changed-files.ts";
-import { foldName } from "./folded-name.ts";
 import { createLetterCase, type LetterCase } from "./letter-case.ts";
 import { lookAtFile } from "./look-at-file.ts";
 import { walkPath, type Place } from "./walk-path.ts";
@@ -34,9 +34,10 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
   };
   return {
     ...(machine !== undefined && { machine }),
-    locate: async (path, folder) => {
+    home: formatPath(calls, homedir()),
+    locate: async (path, folder, end) => {
       const absolute = resolveAbsolutePath(calls, path, folder);
-      const name = absolute === undefined ? undefined : await findName(calls, letters, absolute);
+      const name = absolute === undefined ? undefined : await findName(calls, letters, absolute, end);
       return name === undefined ? undefined : nameInBounds(name);
     },
     spelledName: (path, folder) => {
@@ -93,10 +94,15 @@ function formatPath(calls: FileCalls, path: string): string {
   return normalizeRootName(calls, root) + path.slice(root.length).replaceAll(calls.path.sep, "/");
 }
 
-async function findName(calls: FileCalls, letters: LetterCase, path: string): Promise<string | undefined> {
+async function findName(
+  calls: FileCalls,
+  letters: LetterCase,
+  path: string,
+  end: PathEnd | undefined,
+): Promise<string | undefined> {
   const plain = await findPlainName(calls, letters, path);
   if (plain !== undefined) return plain;
-  const places = await placesOf(calls, path);
+  const places = await placesOf(calls, path, end);
   return places && nameOf(calls, letters, places);
 }
 
@@ -124,9 +130,13 @@ async function findPlainName(
   return normalizeRootName(calls, root) + spelled.join("/");
 }
 
-async function placesOf(calls: FileCalls, path: string): Promise<readonly Place[] | undefined> {
+async function placesOf(
+  calls: FileCalls,
+  path: string,
+  end: PathEnd | undefined,
+): Promise<readonly Place[] | undefined> {
   try {
-    return await walkPath(calls, path);
+    return await walkPath(calls, path, end);
   } catch {
     // There is no such drive.
     return undefined;
@@ -155,4 +165,18 @@ function normalizeRootName(calls: FileCalls, root: string): string {
     .replace(/^\\\\\?\\(?=[a-z]:)/iu, "")
     .replaceAll("\\", "/")
     .toLowerCase();
+}
+
+/**
+ * One spelling for names that a file system without upper and lower case takes for the same. Letter by letter: what
+ * `toLowerCase` makes of a text depends on where in a word a sigma stands, and may be longer.
+ */
+function foldName(name: string): string {
+  return Array.from(name.normalize("NFC"), foldLetter).join("").normalize("NFC");
+}
+
+function foldLetter(letter: string): string {
+  if (letter === "ς") return "σ";
+  const lower = letter.toLowerCase();
+  return lower.length === letter.length ? lower : letter;
 }

@@ -1,4 +1,5 @@
 /** Owns: where a path leads, component by component as the kernel goes. Does not own: how the place is then called. */
+import type { PathEnd } from "../../agents/coordination/ports/resource-files.ts";
 import { readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
 
 /** One component of where the path leads. The first of them is the root. */
@@ -21,15 +22,23 @@ const NOWHERE: readonly (string | undefined)[] = ["ENAMETOOLONG", "ENOTDIR", "EL
 /** More components than these are looked at one after the other. */
 const AHEAD_MAX = 32;
 
-/** `path` is absolute. `undefined` where it leads nowhere: a loop of links, or a file where a folder would have to be. */
-export async function walkPath(fileCalls: FileCalls, path: string): Promise<readonly Place[] | undefined> {
+/**
+ * `path` is absolute. A link at its end is not followed where `end` is `entry`. `undefined` where it leads nowhere: a loop of links, or
+ * a file where a folder would have to be.
+ */
+export async function walkPath(
+  fileCalls: FileCalls,
+  path: string,
+  end: PathEnd = "target",
+): Promise<readonly Place[] | undefined> {
   const root = fileCalls.path.parse(path).root;
   const calls = lookAhead(fileCalls, path, root);
   let places: Place[] = [await placeAt(calls, root, root)];
   const ahead = componentsOf(calls, path.slice(root.length));
   let links = 0;
   for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
-    const next = await stepInto(calls, places, name);
+    // The names of a link's target come before the rest of the path, so the last name of all is the path's own.
+    const next = await stepInto(calls, places, { name, isFollowed: end === "target" || ahead.length > 0 });
     if (!next) return undefined;
     if (next.link === undefined) {
       places = next.places;
@@ -71,7 +80,11 @@ function componentsOf(calls: FileCalls, path: string): string[] {
 
 type Step = { readonly places: Place[]; readonly link?: undefined } | { readonly link: string };
 
-async function stepInto(calls: FileCalls, places: Place[], name: string): Promise<Step | undefined> {
+async function stepInto(
+  calls: FileCalls,
+  places: Place[],
+  { name, isFollowed }: { readonly name: string; readonly isFollowed: boolean },
+): Promise<Step | undefined> {
   const here = places.at(-1);
   if (!here || here.what === "file") return undefined;
   if (name === "..") return stepUp(places, here);
@@ -79,14 +92,18 @@ async function stepInto(calls: FileCalls, places: Place[], name: string): Promis
   if (here.what !== "folder") return { places: [...places, { name, path, what: here.what }] };
   try {
     const place = await placeAt(calls, path, name);
-    if (place.facts?.isSymbolicLink() === true) return { link: await calls.readlink(path) };
+    if (isFollowed && place.facts?.isSymbolicLink() === true) return { link: await calls.readlink(path) };
     return { places: [...places, place] };
   } catch (error) {
-    if (NOWHERE.includes(readErrorCode(error))) return undefined;
-    return {
-      places: [...places, { name, path, what: readErrorCode(error) === "ENOENT" ? "missing" : "hidden" }],
-    };
+    const code = readErrorCode(error);
+    if (NOWHERE.includes(code)) return undefined;
+    return { places: [...places, createUnseenPlace(path, name, code)] };
   }
+}
+
+/** Returns a place that cannot be looked at: because there is nothing, or for another reason. */
+function createUnseenPlace(path: string, name: string, code: string | undefined): Place {
+  return { name, path, what: code === "ENOENT" ? "missing" : "hidden" };
 }
 
 /** Above what is missing there is nothing to go up from. */

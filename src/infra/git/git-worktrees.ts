@@ -7,6 +7,7 @@
  */
 import { chmod, lstat, mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { MergedPaths, WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type {
@@ -24,11 +25,20 @@ import { forgetTree } from "./forget-tree.ts";
 import { keepWork } from "./keep-work.ts";
 import { lookAtRepository, readGitDir, type UsableRepository } from "./look-at-repository.ts";
 import { createRunGit, type RunGit } from "./run-git.ts";
-import { deleteNote, listNotedWorktrees, readNote, writeNote, type WorktreeNote } from "./worktree-note.ts";
+import {
+  deleteNote,
+  listNotedWorktrees,
+  readNote,
+  readNoteTime,
+  writeNote,
+  type WorktreeNote,
+} from "./worktree-note.ts";
 import { readTexts, writeFileWhole } from "./worktree-files.ts";
 import { compareWorktree, hashText, isAbsent, lookAt, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 const BRANCH_PREFIX = "coordination/";
+/** A note is written before its worktree is made, and that waits for git at most some minutes. */
+const MAKING_MS_MAX = 24 * 3_600_000;
 
 export interface GitWorktreesOptions {
   /** Where the worktrees are; made with the first one. */
@@ -66,6 +76,7 @@ export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions
         keepWork(git, await locate(dependencies, worktree), BRANCH_PREFIX + worktree.name),
       ),
     remove: (name) => removeWorktree(dependencies, name),
+    forget: (name) => forgetRemoved(dependencies, name, addMs(clock.now(), -MAKING_MS_MAX)),
   };
 }
 
@@ -185,11 +196,27 @@ async function forgetWorktree({ root, git }: Dependencies, gitDir: string, name:
   const branch = BRANCH_PREFIX + name;
   const deleted = await git({ ...place, args: ["branch", "--quiet", "-D", branch] });
   if (deleted.kind === "done" || (await isRepositoryGone(gitDir))) return;
-  const args = ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`];
-  const found = await git({ ...place, args });
-  // So git says that there is no such branch. Where it fails it has another exit code.
-  if (found.kind === "failed" && found.exitCode === 1) return;
+  if (await isBranchGone(git, gitDir, branch)) return;
   throw new Error(`its branch ${branch} may still be there: ${deleted.message}`);
+}
+
+async function isBranchGone(git: RunGit, gitDir: string, branch: string): Promise<boolean> {
+  const args = ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`];
+  const found = await git({ folder: gitDir, gitDir, args });
+  // So git says that there is no such branch. Where it fails it has another exit code.
+  return found.kind === "failed" && found.exitCode === 1;
+}
+
+/** Deletes a note from before that time where neither folder nor branch nor what git keeps of the worktree is there. */
+async function forgetRemoved(dependencies: Dependencies, name: string, before: number): Promise<void> {
+  const { root, git } = dependencies;
+  const note = await readNote(root, name);
+  if (!note || (await readNoteTime(root, name)) >= before || !(await isAbsent(join(root, name)))) return;
+  const gitDir = note.gitDir ?? (await locateGitDir(dependencies, note.repository));
+  const isForgotten =
+    (await isRepositoryGone(gitDir)) ||
+    ((await isAbsent(nameTreeDir(gitDir, name))) && (await isBranchGone(git, gitDir, BRANCH_PREFIX + name)));
+  if (isForgotten) await deleteNote(root, name);
 }
 
 /** True only where the folder of git's own files is missing. Whatever cannot be seen may be there. */

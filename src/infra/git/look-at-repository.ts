@@ -1,19 +1,23 @@
 /** Owns: whether a folder is in a repository that a worktree can be made of, and from which commit. */
 import { realpath, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import type { RunGit } from "./run-git.ts";
 
 /** Files of one checkout; and their bytes, as far as git knows them. */
 const FILES_MAX = 200_000;
 const BYTES_MAX = 4_000_000_000;
 
-export interface UsableRepository {
-  readonly kind: "usable";
+interface PlaceInRepository {
   /** Where the repository is checked out. */
   readonly top: string;
   /** Where the folder is below it; empty at the top. */
   readonly below: string;
   /** The folder of git's own files, which all checkouts of the repository share. */
   readonly gitDir: string;
+}
+
+export interface UsableRepository extends PlaceInRepository {
+  readonly kind: "usable";
   /** The commit that is checked out. */
   readonly head: string;
 }
@@ -31,24 +35,34 @@ export async function lookAtRepository(git: RunGit, folder: string): Promise<Rep
     );
   if (inside.output.toString("utf8").trim() !== "true")
     return createUnusable(`the repository of ${folder} is bare, or the folder is inside of .git`);
-  // One by one: the name of a folder may have a newline.
-  const top = await readLine(git, folder, ["rev-parse", "--show-toplevel"]);
-  const below = await readLine(git, folder, ["rev-parse", "--show-prefix"]);
-  const gitDir = await readGitDir(git, folder);
-  if (top === undefined || below === undefined || gitDir === undefined)
-    return createUnusable(`git does not say where the repository of ${folder} is`);
+  const place = await readPlace(git, folder);
+  if (!place) return createUnusable(`git does not say where the repository of ${folder} is`);
   const head = await git({ folder, args: ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"] });
   if (head.kind === "failed")
     return createUnusable(`the repository of ${folder} has no commit yet; commit something there first`);
   const excess = await findExcess(git, folder);
   if (excess !== undefined) return createUnusable(excess);
   const commit = head.output.toString("utf8").trim();
-  return { kind: "usable", top: await realpath(top), below: below.replace(/\/$/u, ""), gitDir, head: commit };
+  return { kind: "usable", ...place, head: commit };
 }
 
-/** Returns the folder of git's own files, which all checkouts of the repository share; `undefined` where git does not say it. */
-export function readGitDir(git: RunGit, folder: string): Promise<string | undefined> {
-  return readLine(git, folder, ["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+/** Asks git where the folder is in its repository, one by one, because the name of a folder may have a newline. */
+async function readPlace(git: RunGit, folder: string): Promise<PlaceInRepository | undefined> {
+  const top = await readLine(git, folder, ["rev-parse", "--show-toplevel"]);
+  const below = await readLine(git, folder, ["rev-parse", "--show-prefix"]);
+  const gitDir = top === undefined ? undefined : await readGitDir(git, top);
+  if (top === undefined || below === undefined || gitDir === undefined) return undefined;
+  return { top: await realpath(top), below: below.replace(/\/$/u, ""), gitDir };
+}
+
+/**
+ * Returns the folder of git's own files, which all checkouts of the repository share; `undefined` where git does not name one.
+ *
+ * Without an option for an absolute path: git before 2.31 repeats that option in its answer, and does not fail.
+ */
+export async function readGitDir(git: RunGit, top: string): Promise<string | undefined> {
+  const named = await readLine(git, top, ["rev-parse", "--git-common-dir"]);
+  return named === undefined ? undefined : realpath(resolve(top, named)).catch(() => undefined);
 }
 
 async function readLine(git: RunGit, folder: string, args: readonly string[]): Promise<string | undefined> {

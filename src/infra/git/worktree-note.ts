@@ -1,5 +1,5 @@
 /** Owns: the note beside a worktree, which says of what repository it is and what attempt it was made for. */
-import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   worktreeNoteSchema,
@@ -35,6 +35,11 @@ export async function readNote(root: string, name: string): Promise<WorktreeNote
   return text === undefined ? undefined : (parseNote(text) ?? { repository: text });
 }
 
+/** Returns when the note was written. @throws Error where there is none */
+export async function readNoteTime(root: string, name: string): Promise<number> {
+  return (await stat(notePathOf(root, name))).mtimeMs;
+}
+
 /** Deletes the note if there is one. @throws Error where it cannot be deleted */
 export async function deleteNote(root: string, name: string): Promise<void> {
   const path = notePathOf(root, name);
@@ -45,13 +50,13 @@ export async function deleteNote(root: string, name: string): Promise<void> {
 /** Lists the worktrees whose notes say what attempt they were made for. @throws Error where the folder cannot be read */
 export async function listNotedWorktrees(
   root: string,
-): Promise<Pick<WorktreeOnMachine, "name" | keyof WorktreeAttempt>[]> {
+): Promise<Pick<WorktreeOnMachine, "name" | "repository" | keyof WorktreeAttempt>[]> {
   const files = (await readIfThere(readdir(root))) ?? [];
   const names = files.filter((file) => file.endsWith(ENDING)).map((file) => file.slice(0, -ENDING.length));
-  const noted = await Promise.all(
-    names.map(async (name) => ({ name, attempt: (await readNote(root, name))?.attempt })),
+  const noted = await Promise.all(names.map(async (name) => ({ name, note: await readNote(root, name) })));
+  return noted.flatMap(({ name, note }) =>
+    note?.attempt ? [{ name, repository: note.repository, ...note.attempt }] : [],
   );
-  return noted.flatMap(({ name, attempt }) => (attempt ? [{ name, ...attempt }] : []));
 }
 
 function notePathOf(root: string, name: string): string {

@@ -156,18 +156,17 @@ export const BINDING_LABELS = {
   gate: "pruned_gate",
 } as const satisfies Record<ChildBinding, string>;
 
-/** Finds the label of one bound child: that of a gate first. */
-export const FIND_BINDING = `
-  select kind
+/** Lists the labels of one bound child. */
+export const LIST_BINDINGS = `
+  select distinct kind
   from run_label
   where kind in ('${BINDING_LABELS.gate}', '${BINDING_LABELS.privilege}') and value = @session
-  order by kind
-  limit 1`;
+  order by kind`;
 
 export interface BindingRow {
   readonly kind: string;
 }
 
-export function readBinding(row: BindingRow | undefined): ChildBinding | undefined {
-  return row && (row.kind === BINDING_LABELS.gate ? "gate" : "privilege");
+export function readBindings(rows: readonly BindingRow[]): readonly ChildBinding[] {
+  return rows.map(({ kind }) => (kind === BINDING_LABELS.gate ? "gate" : "privilege"));
 }

@@ -5,17 +5,15 @@ import {
   constants,
   fchmodSync,
   fstatSync,
-  linkSync,
   mkdirSync,
   openSync,
   readFileSync,
-  rmSync,
-  writeFileSync,
   type Stats,
 } from "node:fs";
 import { dirname } from "node:path";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { kindOf } from "../../platform/plain-file.ts";
+import { createWholeFile, isTaken } from "../../platform/whole-file.ts";
 
 const KEY_BYTES = 32;
 
@@ -43,18 +41,26 @@ const FULL_CODES: readonly string[] = ["ENOSPC", "EDQUOT"];
 
 function createKey(path: string): Uint8Array {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
-    writeFileSync(draft, randomBytes(KEY_BYTES), { flag: "wx", mode: 0o600, flush: true });
-    linkSync(draft, path);
+    createWholeFile(path, randomBytes(KEY_BYTES));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  } finally {
-    rmSync(draft, { force: true });
+    if (!isTaken(error)) throw error;
   }
-  const made = readKey(path);
-  if (!made) throw createBrokenKeyError(path);
-  return made;
+  return readMadeKey(path);
+}
+
+const READS_MAX = 25;
+const READ_EVERY_MS = 20;
+
+/** Reads a key that is there. Another process may not have written all of it yet where the file system has no links. */
+function readMadeKey(path: string): Uint8Array {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let reads = 0; reads < READS_MAX; reads += 1) {
+    const key = readKey(path);
+    if (key) return key;
+    Atomics.wait(pause, 0, 0, READ_EVERY_MS);
+  }
+  throw createBrokenKeyError(path);
 }
 
 function createBrokenKeyError(path: string): CoordinationError {

@@ -1,9 +1,5 @@
 /** Owns: the answers that checks give. */
-import type {
-  Check,
-  Verdict,
-  VerificationFailure,
-} from "../../agents/coordination/contracts/verification.ts";
+import type { Check, Verdict } from "../../agents/coordination/contracts/verification.ts";
 import type { CheckAnswer } from "../../agents/coordination/ports/verifier.ts";
 
 export type CheckOf<Kind extends Check["kind"]> = Extract<Check, { readonly kind: Kind }>;
@@ -15,11 +11,6 @@ export function createCheckVerdict(key: string, verdict: Verdict): CheckAnswer {
 
 export function passOrFail(key: string, isMet: boolean): CheckAnswer {
   return createCheckVerdict(key, isMet ? "pass" : "fail");
-}
-
-/** `message` is free of content. */
-export function createNoVerdict(because: VerificationFailure, message: string): CheckAnswer {
-  return { kind: "none", because, message };
 }
 
 /** The system's own name of an error, such as `ENOENT`; its message may hold paths. */

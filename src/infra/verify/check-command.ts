@@ -7,13 +7,13 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Verdict } from "../../agents/coordination/contracts/verification.ts";
+import { createNoVerdict, type Verdict } from "../../agents/coordination/contracts/verification.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { removeFolder } from "../files/remove-folder.ts";
-import { codeOf, createNoVerdict, createCheckVerdict, type CheckOf } from "./check-answer.ts";
+import { codeOf, createCheckVerdict, type CheckOf } from "./check-answer.ts";
 import { readProgramLine } from "./read-answer.ts";
 import { runProgram, type ProgramEnd } from "./run-program.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";

@@ -5,6 +5,7 @@
  * the path leads is found without opening anything; what is opened is asked again where it is. A file outside has no
  * verdict, there or not, so that nobody learns from one what is there. `..` is taken as text, before any link.
  */
+import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readlink, realpath, type FileHandle } from "node:fs/promises";
@@ -12,7 +13,7 @@ import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import { nodeFileCalls } from "../files/file-calls.ts";
 import { walkPath, type Place } from "../files/walk-path.ts";
-import { codeOf, createNoVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
+import { codeOf, passOrFail, type CheckOf } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface Workspace {

@@ -1,9 +1,10 @@
 /** Owns: asking a critic about a result. Does not own: reaching its model (`ModelClient`). */
+import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import { parseHostAgentId } from "../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { createNoVerdict, type CheckOf } from "./check-answer.ts";
+import type { CheckOf } from "./check-answer.ts";
 import { createCriticPrompt, type CriticPrompt } from "./critic-prompt.ts";
 import { readCriticAnswer } from "./read-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";

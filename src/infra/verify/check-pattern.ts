@@ -4,9 +4,10 @@
  * The last words of an agent and the outputs that it reported are both its result, and both count: a pattern that must be absent
  * is in neither.
  */
+import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import { readPattern } from "../../agents/coordination/plan/pattern-syntax.ts";
 import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
-import { createNoVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
+import { passOrFail, type CheckOf } from "./check-answer.ts";
 
 export async function checkPattern(
   { pattern, absent = false }: CheckOf<"pattern">,

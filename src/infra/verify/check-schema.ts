@@ -1,9 +1,10 @@
 /** Owns: holding outputs against the JSON Schema of a check. */
+import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import { checkOutputSchema } from "../../agents/coordination/plan/output-schema.ts";
 import { createProblemList } from "../../agents/coordination/plan/plan-problem.ts";
 import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { createNoVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
+import { passOrFail, type CheckOf } from "./check-answer.ts";
 
 /** A schema that nothing can be held against rules on nothing: that is its author's mistake, not the agent's. */
 export async function checkSchema(

@@ -7,13 +7,13 @@
  * 3. A result is data: nothing of it becomes a program, an argument, a path or an instruction.
  * 4. Messages and log lines are free of content.
  */
+import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
 import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
 import type { CheckAnswer, CheckRequest, Verifier } from "../../agents/coordination/ports/verifier.ts";
-import { createNoVerdict } from "./check-answer.ts";
 import { checkCommand } from "./check-command.ts";
 import { checkFile } from "./check-file.ts";
 import { checkModel } from "./check-model.ts";

@@ -1,8 +1,8 @@
 /** Owns: that a check has an answer when its time is over, whether it ends by itself or not. */
+import { createNoVerdict } from "../../agents/coordination/contracts/verification.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
-import { createNoVerdict } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface InTime {

@@ -16,6 +16,7 @@ import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
 import {
   createJsonAnswer,
   route,
+  SSE_HEADERS,
   type Answer,
   type Ask,
   type JsonAnswer,
@@ -29,12 +30,6 @@ import { createTaskHandler, FAULT_MESSAGE, type HandlerDependencies } from "./ta
 const CARD_SECONDS = 60;
 /** An answer, its result, tasks, a task, its artifacts, one of them, its parts, one of them, outputs, one of them. */
 const ANSWER_LEVELS = 10;
-const SSE_HEADERS = {
-  "content-type": "text/event-stream",
-  "cache-control": "no-store, no-transform",
-  "x-accel-buffering": "no",
-  "x-content-type-options": "nosniff",
-};
 
 const messageSchema = z.looseObject({ jsonrpc: z.literal("2.0"), method: z.string().max(200) });
 type RpcMessage = z.output<typeof messageSchema>;

@@ -65,8 +65,13 @@ export interface ContestSide {
 /** A write that another step stands against, before the operator's strategy rules. */
 export interface HookContest {
   readonly coordinationId: string;
-  /** `file:<real path>` (`file:@<machine>:<real path>` where machines share a ledger and no folders), `session:<key>`, `queue:<name>`, or a name of a plugin author. */
+  /**
+   * `file:<real path>` (`file:@<machine>:<real path>` where machines share a ledger and no folders), `hardlink:<device>-<inode>` where
+   * the sides write one file by names that are hard links, `session:<key>`, `queue:<name>`, or a name of a plugin author.
+   */
   readonly resource: string;
+  /** The names that the call changes it by: its own one, and of a `hardlink:` the `file:` names that the call writes. */
+  readonly names?: readonly string[] | undefined;
   readonly cause: "overlap" | "stale_base";
   /** The strategy that rules where no hook does. */
   readonly strategy: "owner_wins" | "priority_wins" | "merge_if_safe" | "manual_review";

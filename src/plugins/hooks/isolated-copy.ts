@@ -7,7 +7,7 @@ export function copyIsolated<T>(value: T): T {
   const open: unknown[] = [copy];
   while (open.length > 0) {
     const next = open.pop();
-    if (typeof next !== "object" || next === null) continue;
+    if (typeof next !== "object" || next === null || Object.isFrozen(next)) continue;
     Object.freeze(next);
     for (const inner of Object.values(next)) open.push(inner);
   }

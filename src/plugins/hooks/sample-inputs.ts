@@ -18,6 +18,7 @@ export function sampleContest(over: Partial<HookContest> = {}): HookContest {
   return {
     coordinationId: COORDINATION,
     resource: "file:/repo/notes.md",
+    names: ["file:/repo/notes.md"],
     cause: "overlap",
     strategy: "owner_wins",
     requester: { stepId: "step-2", agentId: "writer", priority: "normal" },

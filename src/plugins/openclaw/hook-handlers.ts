@@ -2,7 +2,8 @@
  * Owns: what each hook of the host means to the coordination.
  *
  * H2 a handler never throws into the host and answers within its budget. H3 whose child a session is comes from the
- * ledger. An event reaches one module instance, any of them: nothing is kept here but in the shared runtime.
+ * ledger. An event reaches one module instance, any of them: nothing is kept but in the shared runtime
+ * (`shared-runtime.ts`) and in what `shareInProcess` holds.
  */
 import type { CoordinationEnvelope } from "../../agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
@@ -21,11 +22,13 @@ import { reportFailure } from "./runtime-access/report-failure.ts";
 import { createRunQuietly, isStopError, type RunQuietly } from "./runtime-access/run-quietly.ts";
 import {
   findRuntime,
+  loadRuntime,
   noteStartFailure,
   replaceRuntime,
   withRuntime,
   type SharedRuntime,
 } from "./runtime-access/shared-runtime.ts";
+import { noteTurnEnd } from "./runtime-access/turns-memory.ts";
 import { noteCompaction, recallChildren } from "./spawns/forgotten-children.ts";
 import { createSpawnHandlers, SPAWN_BUDGET_MS, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
 import { formatSentence } from "./host/spawn-result.ts";
@@ -71,13 +74,10 @@ export interface HookHandlers extends WriteHandlers {
 }
 
 export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
-  // Only the instance that makes the runtime loads the parts it is made of.
-  const make = async (): Promise<SharedRuntime> =>
-    (await import("./runtime-access/make-runtime.ts")).makeRuntime(api);
   const use = async <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> => {
     // Work that a late hook began would be recorded for a call that goes on without it.
     if (budgetMs !== undefined && budgetMs <= 0) throw createLateError();
-    return runWithinBudget(withRuntime(make, work), budgetMs);
+    return runWithinBudget(withRuntime(api, work), budgetMs);
   };
   const runQuietly = createRunQuietly(api, use);
   const parents = createSessionParents(api);
@@ -111,9 +111,10 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     compacted: (event, ctx) => onCompacted(runQuietly, event, ctx),
     agentEnded: (event, ctx) => {
       noteRefusal(event, ctx);
+      noteTurnEnd(ctx);
       return runQuietly("agent_end", (runtime) => endTurn(runtime, ctx));
     },
-    start: () => startRuntime(api, make, runQuietly),
+    start: () => startRuntime(api, runQuietly),
     stop: async (): Promise<void> => {
       const runtime = findRuntime();
       await runtime?.close();
@@ -126,13 +127,10 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
  * Makes the runtime; where that fails, as for a configuration that is refused, the operator and every later call are told why
  * there is none.
  */
-async function makeOrReport(
-  api: OpenClawPluginApi,
-  make: () => Promise<SharedRuntime>,
-): Promise<SharedRuntime> {
+async function makeOrReport(api: OpenClawPluginApi): Promise<SharedRuntime> {
   noteStartFailure(undefined);
   try {
-    return await make();
+    return await loadRuntime(api);
   } catch (error) {
     if (error instanceof Error) noteStartFailure(error);
     await reportFailure(api, error, 0);
@@ -140,12 +138,8 @@ async function makeOrReport(
   }
 }
 
-async function startRuntime(
-  api: OpenClawPluginApi,
-  make: () => Promise<SharedRuntime>,
-  quietly: RunQuietly,
-): Promise<void> {
-  const next = await makeOrReport(api, make);
+async function startRuntime(api: OpenClawPluginApi, quietly: RunQuietly): Promise<void> {
+  const next = await makeOrReport(api);
   const previous = await replaceRuntime(next);
   await quietly("start", (runtime) => openFirst(runtime, FIRST_RETRY_MS));
   // A ledger on a server may answer late: the gateway goes on meanwhile.

@@ -3,18 +3,16 @@
  * and the service load their code at first use, so that inspection loads no native module.
  *
  * `register` runs in several module instances of one process and again after every reload, and the host decides which
- * instance hears which hook: all of them register everything, and the state they share lies in `shared-runtime.ts`.
+ * instance hears which hook: all of them register everything, and the state they share lies in `shared-runtime.ts` and
+ * in what `shareInProcess` holds.
  */
 import { readWrittenSettings } from "../../agents/coordination/contracts/config/written-settings.ts";
-import { registerAnswerRoute } from "./register-answer-route.ts";
 import { registerCoordinationCli } from "./register-cli.ts";
 import { registerCoordinationCommands } from "./register-commands.ts";
 import { registerCoordinationMethods } from "./register-gateway-methods.ts";
 import { registerHostHooks } from "./register-hooks.ts";
-import { registerMetrics } from "./register-metrics.ts";
 import { registerMentions } from "./register-mentions.ts";
-import { registerOpenWopRoute } from "./register-openwop-route.ts";
-import { registerPage } from "./register-page.ts";
+import { registerRoutes } from "./register-routes.ts";
 import { registerCoordinationTools } from "./register-tools.ts";
 import { definePluginEntry, type OpenClawPluginApi } from "./host/sdk.ts";
 
@@ -29,11 +27,8 @@ export default definePluginEntry({
     registerCoordinationTools(api);
     registerCoordinationMethods(api);
     registerCoordinationCommands(api);
-    registerAnswerRoute(api);
-    registerOpenWopRoute(api);
+    registerRoutes(api);
     registerMentions(api);
-    registerPage(api);
-    registerMetrics(api);
   },
 });
 

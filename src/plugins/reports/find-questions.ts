@@ -2,7 +2,6 @@
  * Owns: which question an argument means, and finding the newest of all coordinations without reading every log. A ledger that a
  * command reads and a running coordinator are looked into alike.
  */
-import { isLogDamage } from "../../agents/coordination/contracts/errors.ts";
 import { isBudgetStop } from "../../agents/coordination/contracts/escalation.ts";
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import {
@@ -24,6 +23,7 @@ import { findPrunedError, type PrunedError } from "./find-coordination.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 
 /** Reads for the sessions of one gateway, where several share the ledger, or for those of every gateway. */
 export interface QuestionReads
@@ -33,14 +33,7 @@ export interface QuestionReads
 }
 
 export function createQuestionReads(reader: ReportedLedger): QuestionReads {
-  return {
-    list: (query) => reader.list(query),
-    findUnproven: (runId) => reader.findUnproven(runId),
-    get: (sha256) => reader.get(sha256),
-    holders: (name, limit) => reader.holders(name, limit),
-    pruned: reader.pruned,
-    view: (coordinationId) => readCoordination(reader, coordinationId),
-  };
+  return { ...reader, view: (coordinationId) => readCoordination(reader, coordinationId) };
 }
 
 /** `undelivered`: people were not told as they should have been, whether or not the question is still open. */
@@ -78,27 +71,16 @@ export async function findNewestQuestions(
   let newest: FoundQuestion[] = [];
   const isOfOwner = createOwnerCheck(reads, query);
   for (const runId of await readHolders(reads, query, isOfOwner)) {
-    const view = await viewUnlessDamaged(reads, runId);
-    if (view === "damaged") unreadable.push(runId);
-    if (!view || view === "damaged") continue;
+    const readable = await readUnlessDamaged(async () => ({ view: await reads.view(runId) }));
+    if (!readable) unreadable.push(runId);
+    const view = readable?.view;
+    if (!view) continue;
     if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
     if (!(await isOfOwner(view))) continue;
     const found = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
     newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
   }
   return { questions: newest, unreadable };
-}
-
-async function viewUnlessDamaged(
-  reads: QuestionReads,
-  runId: CoordinationId,
-): Promise<CoordinationView | "damaged" | undefined> {
-  try {
-    return await reads.view(runId);
-  } catch (error) {
-    if (isLogDamage(error)) return "damaged";
-    throw error;
-  }
 }
 
 /** True unless the question is still its agent's parent's to answer. */

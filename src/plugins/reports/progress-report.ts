@@ -46,6 +46,15 @@ export async function readProgressReports(
   );
 }
 
+/** Returns the field of a step's report that has its progress, where its agent said something. */
+export function createProgressField(
+  stepId: StepId,
+  progress: ProgressByStep,
+): { readonly progress?: ProgressReport } {
+  const report = progress.get(stepId);
+  return report ? { progress: report } : {};
+}
+
 export interface FoundProgress {
   readonly stepId: StepId;
   readonly name?: string;

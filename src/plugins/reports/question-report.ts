@@ -1,6 +1,6 @@
 /** Owns: the form in which a question to people is shown to programs. Does not own: how it reads (`question-text.ts`). */
 import type { AnswerKind, Notice, QuestionText } from "../../agents/coordination/contracts/escalation.ts";
-import type { ChildDifference } from "../../agents/coordination/contracts/fact-fields.ts";
+import type { ChildDifference, ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Finding, VerificationFailure } from "../../agents/coordination/contracts/verification.ts";
 import type { ContentReader } from "../../agents/coordination/ports/content-store.ts";
@@ -52,7 +52,7 @@ export interface QuestionReport extends AskedQuestion {
   readonly status: "open" | "closed";
   readonly answers: readonly AnswerKind[];
   readonly onExpiry: "deny" | "default";
-  /** The held result. Its hash is for operators who read the ledger, because a short text is guessed from it. */
+  /** The held result or words. The hash is for operators who read the ledger, because a short text is guessed from it. */
   readonly result?: HeldResult;
   /** The question, as an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
   readonly asked?: QuestionText | null;
@@ -83,12 +83,19 @@ export interface FoundQuestion {
   readonly question: QuestionView;
 }
 
+/** Finds the text that a question rules on: the held result, or the last words of an agent that reported none. */
+export function findHeldText({ view, question }: FoundQuestion): ContentRef | undefined {
+  const heldView = view.steps.find(({ stepId }) => stepId === question.stepId)?.held;
+  return heldView?.escalationId === question.escalationId ? (heldView.output ?? heldView.words) : undefined;
+}
+
 /** @throws CoordinationError as `ContentStore.get` */
 export async function createQuestionReport(
   content: ContentReader,
-  { view, question }: FoundQuestion,
+  found: FoundQuestion,
   { isForOperator }: { readonly isForOperator: boolean },
 ): Promise<QuestionReport> {
+  const { view, question } = found;
   const { coordinationId, ownerSession, steps } = view;
   const { question: text, reason: _, notices, notified: __, ...others } = question;
   const { answers = [], onExpiry = "deny", ...shared } = others;
@@ -100,13 +107,19 @@ export async function createQuestionReport(
     ownerSession,
     status: question.closed ? "closed" : "open",
     ...shared,
-    ...(step && createStepReport(step, question, isForOperator)),
+    ...(step && createStepReport(step, question)),
+    ...reportResult(found, isForOperator),
     answers,
     onExpiry,
     ...(await readReason(content, question)),
     ...(text && isReadable && { asked: (await readQuestion({ content }, question)) ?? null }),
     ...(notices && { notices: listNoticeReports(notices, question) }),
   };
+}
+
+function reportResult(found: FoundQuestion, isForOperator: boolean): Pick<QuestionReport, "result"> {
+  const text = findHeldText(found);
+  return text ? { result: isForOperator ? text : { bytes: text.bytes } } : {};
 }
 
 async function readReason(
@@ -120,12 +133,12 @@ async function readReason(
 function createStepReport(
   { name, held: heldView, differences }: StepView,
   { escalationId }: QuestionView,
-  isForOperator: boolean,
-): Partial<QuestionReport> {
+): Partial<AskedQuestion> {
   return {
     ...(name !== undefined && { stepName: name }),
     ...(differences && { differences }),
-    ...(heldView?.escalationId === escalationId && createHeldReport(heldView, isForOperator)),
+    ...(heldView?.escalationId === escalationId &&
+      heldView.checks.length > 0 && { checks: listCheckReports(heldView) }),
   };
 }
 
@@ -140,18 +153,10 @@ function listNoticeReports(
   });
 }
 
-function createHeldReport(
-  { output, checks, findings, failures }: HeldView,
-  isForOperator: boolean,
-): Partial<QuestionReport> {
-  return {
-    ...(checks.length > 0 && {
-      checks: checks.map((check) => {
-        const finding = findings.find((each) => each.check === check);
-        const because = failures[check];
-        return finding ?? { check, ...(because && { because }) };
-      }),
-    }),
-    ...(output && { result: isForOperator ? output : { bytes: output.bytes } }),
-  };
+function listCheckReports({ checks, findings, failures }: HeldView): CheckReport[] {
+  return checks.map((check) => {
+    const finding = findings.find((each) => each.check === check);
+    const because = failures[check];
+    return finding ?? { check, ...(because && { because }) };
+  });
 }

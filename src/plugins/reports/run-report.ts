@@ -61,14 +61,6 @@ export function createWorkflowReport({ runId, length, summary, origin }: Workflo
     startedAt: new Date(createdAtMs).toISOString(),
     events: length,
     parentRunId: parent?.runId ?? null,
-    ...(origin && { fork: createForkReport(origin) }),
+    ...(origin && { fork: { mode: origin.mode, sourceRunId: origin.sourceRunId, fromSeq: origin.fromSeq } }),
   };
-}
-
-function createForkReport({
-  mode,
-  sourceRunId,
-  fromSeq,
-}: NonNullable<WorkflowEntry["origin"]>): NonNullable<WorkflowReport["fork"]> {
-  return { mode, sourceRunId, fromSeq };
 }

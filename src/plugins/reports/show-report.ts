@@ -17,7 +17,12 @@ import {
 import { textOf } from "./find-coordination.ts";
 import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } from "./gate-log.ts";
-import { readProgressReports, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
+import {
+  createProgressField,
+  readProgressReports,
+  type ProgressByStep,
+  type ProgressReport,
+} from "./progress-report.ts";
 import { timelineOf, type Timeline } from "./timeline.ts";
 
 /** The details of a coordination besides its folded state. */
@@ -79,7 +84,7 @@ export function createShowReport(details: CoordinationDetails): ShowReport {
     ...(gateway && { gateway }),
     steps: addEffectivePrivileges(view.steps, privileges).map((step) => ({
       ...step,
-      ...addProgress(step, progress),
+      ...createProgressField(step.stepId, progress),
     })),
     escalations: view.escalations.map(addStatus),
     conflicts,
@@ -106,11 +111,6 @@ export async function readTimeline(
   const past = { attempts, gates, progress, ...(log && { log }), ...(await readGateway(reader, view)) };
   const timeline = timelineOf(view, now, past);
   return { timeline, gates, ...(log && { log }) };
-}
-
-function addProgress({ stepId }: StepView, progress: ProgressByStep): { readonly progress?: ProgressReport } {
-  const report = progress.get(stepId);
-  return report ? { progress: report } : {};
 }
 
 /** Returns the question with whether it is open, which readers of JSON need not work out. */

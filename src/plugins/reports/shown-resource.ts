@@ -1,4 +1,6 @@
-/** Owns: a resource as the page shows it, which is read on any machine, and which result of a step the page shows. */
+/**
+ * Owns: a resource as the page shows it, which is read on any machine, and which result of a step the page shows.
+ */
 import type { ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
 import { parseFile } from "../../agents/coordination/contracts/resource-names.ts";
 
@@ -9,11 +11,11 @@ export function describeShownResource(resource: string): string {
 }
 
 interface WithResults {
-  readonly held?: { readonly output?: ContentRef };
+  readonly held?: { readonly output?: ContentRef; readonly words?: ContentRef };
   readonly results?: readonly { readonly content: ContentRef }[];
 }
 
-/** Finds the result of a step that the page shows: what is held, else the newest that may be read. */
+/** Finds the result of a step that the page shows: what is held, or was said last where nothing was reported, else the newest that may be read. */
 export function findShownOutput({ held: heldView, results }: WithResults): ContentRef | undefined {
-  return heldView?.output ?? results?.at(-1)?.content;
+  return heldView?.output ?? heldView?.words ?? results?.at(-1)?.content;
 }

@@ -7,7 +7,7 @@ import type {
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
-import type { ProgressByStep, ProgressReport } from "./progress-report.ts";
+import { createProgressField, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
 import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
 import { outcomeOf, type Outcome } from "./conflict-outcome.ts";
 import { listTimelineRefusals, type TimelineRefusal } from "./list-refused-calls.ts";
@@ -97,16 +97,16 @@ export interface Timeline {
 }
 
 interface Past {
-  readonly attempts?: Attempts;
+  readonly attempts: Attempts;
   readonly log?: ChangeLog;
-  readonly gates?: GateLog;
-  readonly progress?: ProgressByStep;
+  readonly gates: GateLog;
+  readonly progress: ProgressByStep;
   readonly gateway?: GatewayReport;
 }
 
-export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
+export function timelineOf(view: CoordinationView, now: EpochMs, past: Past): Timeline {
   const { log, gates, gateway } = past;
-  const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
+  const revised = Map.groupBy(gates.revisions, ({ stepId }) => stepId);
   const { coordinationId, status, createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? findLatest(view, now);
   const rows = sortInTreeOrder(view.steps).map(({ step, depth }) =>
@@ -122,7 +122,7 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
     rows,
     ...(log && { conflicts: log.conflicts.map((conflict) => createTimelineConflict(conflict, createdAtMs)) }),
     ...questionsOf(view, gates),
-    ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
+    ...(gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
     ...refusedCallsOf(view),
     ...viewEnd(view),
     ...(gateway && { gateway }),
@@ -142,14 +142,11 @@ function refusedCallsOf(view: CoordinationView): Partial<Timeline> {
   return refusedCalls.length > 0 ? { refusedCalls } : {};
 }
 
-function questionsOf(
-  { escalations, createdAtMs }: CoordinationView,
-  gates: GateLog | undefined,
-): Partial<Timeline> {
+function questionsOf({ escalations, createdAtMs }: CoordinationView, gates: GateLog): Partial<Timeline> {
   if (escalations.length === 0) return {};
   const measureSince = (atMs: number): number => Math.max(0, atMs - createdAtMs);
   const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
-    const closedAtMs = gates?.closedAtMs.get(escalationId);
+    const closedAtMs = gates.closedAtMs.get(escalationId);
     return {
       escalationId,
       cause,
@@ -213,7 +210,7 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
   const { stepId, parentStepId, name, agentId, lane, status, attempt, acknowledgedAtMs } = step;
   const measureSince = (atMs: number): number => Math.max(0, atMs - startedAtMs);
   const beganAtMs = beginningOf(step);
-  const ended = listEndedAttempts(step, past.attempts?.get(stepId) ?? [], revised.get(stepId) ?? []);
+  const ended = listEndedAttempts(step, past.attempts.get(stepId) ?? [], revised.get(stepId) ?? []);
   const earlier = ended.map((each) => createEarlierRow(each, measureSince));
   return {
     stepId,
@@ -230,24 +227,16 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
     ...(acknowledgedAtMs !== undefined && { acknowledgedMs: measureSince(acknowledgedAtMs) }),
     durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? untilMs) - beganAtMs),
     ...createHeldFields(step, past.gates, measureSince),
-    ...createProgressField(step, past.progress),
+    ...createProgressField(stepId, past.progress),
   };
-}
-
-function createProgressField(
-  { stepId }: StepView,
-  progress: ProgressByStep | undefined,
-): Partial<TimelineRow> {
-  const report = progress?.get(stepId);
-  return report ? { progress: report } : {};
 }
 
 function createHeldFields(
   { stepId, attempt, held: heldView }: StepView,
-  gates: GateLog | undefined,
+  gates: GateLog,
   since: (atMs: number) => number,
 ): Partial<TimelineRow> {
-  const newest = gates?.held.get(stepId);
+  const newest = gates.held.get(stepId);
   return {
     ...(newest?.attempt === attempt && { heldMs: since(newest.atMs) }),
     ...(heldView?.escalationId !== undefined && { escalationId: heldView.escalationId }),

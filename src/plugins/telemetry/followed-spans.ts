@@ -7,6 +7,7 @@ import type { WorkflowEvent } from "../../agents/coordination/contracts/workflow
 import type { Arrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
+import { rememberNewest } from "../../agents/coordination/std/remember-newest.ts";
 import { createCoordinationSpans } from "../../agents/coordination/telemetry/project-coordination.ts";
 import { createWorkflowSpans } from "../../agents/coordination/telemetry/project-workflow.ts";
 import type { FindRoot, SpanProjection } from "../../agents/coordination/telemetry/projection.ts";
@@ -54,10 +55,7 @@ export function createFollowedSpans(
   /** The one that was met last is the last. */
   const runs = new Map<CoordinationId, FollowedRun>();
   const keep = (runId: CoordinationId, run: FollowedRun): void => {
-    runs.delete(runId);
-    runs.set(runId, run);
-    const [oldest] = runs.keys();
-    if (runs.size > RUNS_MAX && oldest !== undefined) runs.delete(oldest);
+    rememberNewest(runs, runId, run, RUNS_MAX);
   };
   const damaged = new Set<CoordinationId>();
   const noteDamage = (runId: CoordinationId): void => {

@@ -1,4 +1,7 @@
-/** Owns: the one form of an agent's id that OpenClaw uses, of the several spellings that people write, and finding by it. */
+/**
+ * Owns: the one form of an agent's id that OpenClaw uses, of the several spellings that people write, and finding by it; and which
+ * keys OpenClaw gives to the sessions of spawned agents.
+ */
 import type { AgentId } from "./ids.ts";
 
 const CHARS_MAX = 64;
@@ -27,4 +30,9 @@ export function findAgentEntry<Entry>(
 export function isAgentListed(agents: readonly string[], agentId: string): boolean {
   const wanted = parseHostAgentId(agentId);
   return agents.some((agent) => parseHostAgentId(agent) === wanted);
+}
+
+/** True for a session that somebody spawned, as its key says. */
+export function isChildKey(session: string): boolean {
+  return /:(?:subagent|acp):/u.test(session);
 }

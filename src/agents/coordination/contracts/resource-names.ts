@@ -49,6 +49,21 @@ export function parseFile(resource: string): NamedFile | undefined {
   return found && machine !== undefined ? { path: place.slice(found[0].length), machine } : { path: place };
 }
 
+/** A `~` that stands for a home folder, behind what says that a pattern is one of files, and on which machine. */
+const HOME = /^(?<kind>file:(?:@[^:/]*:)?)?~(?=\/|$)/u;
+
+/** True for a pattern or path that begins with a `~` for a home folder. */
+export function isBelowHome(pattern: string): boolean {
+  return HOME.test(pattern);
+}
+
+/** Returns a pattern or path with the home folder in the place of a `~` that it begins with; as it is where no home is known. */
+export function expandHome(pattern: string, home: string | undefined): string {
+  return home === undefined
+    ? pattern
+    : pattern.replace(HOME, (_tilde, kind: string | undefined) => (kind ?? "") + home);
+}
+
 /** One letter is a drive. */
 const KIND = /^([a-z][a-z0-9_-]+):/u;
 

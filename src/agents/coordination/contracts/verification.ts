@@ -186,6 +186,14 @@ export const verificationFailureSchema = z.enum([
 /** Why a check gave no verdict. */
 export type VerificationFailure = z.infer<typeof verificationFailureSchema>;
 
+/** Creates the answer of a check that has no verdict. Its message is free of content. */
+export function createNoVerdict(
+  because: VerificationFailure,
+  message: string,
+): { readonly kind: "none"; readonly because: VerificationFailure; readonly message: string } {
+  return { kind: "none", because, message };
+}
+
 /** One thing that a plan is to reach. */
 export const successCriterionSchema = z.strictObject({
   key: criterionKeySchema,

@@ -9,7 +9,7 @@
 import type { Contestant } from "../contracts/arbitration.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { sessionOf, type Conflict, type Escalation, type OpenCoordination } from "../ledger/state.ts";
 import { draftQuestion } from "./ask-people.ts";
@@ -169,11 +169,28 @@ export function createApprovalCheck(state: OpenCoordination): (claim: AcquiredCl
 export function isApproved(
   state: OpenCoordination,
   claim: AcquiredClaim,
-  claims: readonly Contestant[],
+  { claims, current }: Against,
 ): boolean {
   return listUnusedApprovals(state).some(
-    (approval) => isClaimOfApproval(approval, claim) && claims.every((other) => isKnownTo(approval, other)),
+    (approval) =>
+      isClaimOfApproval(approval, claim) &&
+      claims.every((other) => isKnownTo(approval, other) && !hasChangedAgain(approval, other, current)),
   );
+}
+
+interface Against {
+  readonly claims: readonly Contestant[];
+  /** The present version of the resource, where it has one. */
+  readonly current: string | undefined;
+}
+
+/** True when somebody outside changed the resource since people were asked: when that was is not known, only that it is another version. */
+function hasChangedAgain(
+  { conflict }: Approval,
+  { stepId }: Contestant,
+  current: string | undefined,
+): boolean {
+  return stepId === OUTSIDE_STEP_ID && conflict.contest?.current !== current;
 }
 
 interface Approval {

@@ -31,25 +31,7 @@ import {
 import { hasLapsed, canAskAbout, findOpenQuestion, putQuestion } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { draftDifferences } from "./observe-child.ts";
-import { releaseClaims, draftRelease } from "./release-claims.ts";
-
-export type ClaimCommand = Command & {
-  type: "requestResources" | "releaseClaims" | "settleReview" | "recordChange" | "recordUndetermined";
-};
-
-export function decideOnClaims(state: OpenCoordination, command: ClaimCommand, now: EpochMs): Decision {
-  switch (command.type) {
-    case "requestResources":
-      return requestResources(state, command, now);
-    case "releaseClaims":
-      return releaseClaims(state, command);
-    case "settleReview":
-      return settleReview(state, command, now);
-    case "recordChange":
-    case "recordUndetermined":
-      return recordWrite(state, command);
-  }
-}
+import { draftRelease } from "./release-claims.ts";
 
 /** True while an attempt of the step is under way. The owner can write for as long as the coordination is open. */
 export function canWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: StepId): boolean {
@@ -58,7 +40,8 @@ export function canWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: Ste
   return status === "dispatched" || status === "running";
 }
 
-function requestResources(state: OpenCoordination, command: RequestResources, now: EpochMs): Decision {
+/** Grants a step all that it requests, or records the conflicts that stand in the way. */
+export function requestResources(state: OpenCoordination, command: RequestResources, now: EpochMs): Decision {
   const { stepId } = command;
   const requests = [...Map.groupBy(command.requests, ({ resource }) => resource).values()].flatMap(
     ([first]) => first ?? [],
@@ -270,7 +253,8 @@ function listRefused(ruled: RuledRequests["ruled"]): RefusedRequest[] {
   return refusedRequests.filter(({ ruling }) => !isAnyRefused || ruling.kind === "refused");
 }
 
-function settleReview(
+/** Records how people ruled on a conflict, and the claim of the requester where they approved. */
+export function settleReview(
   state: OpenCoordination,
   { conflictId, answer, claim }: SettleReview,
   now: EpochMs,
@@ -317,9 +301,10 @@ function approveReview(
   );
 }
 
-function recordWrite(
+/** Records a change of a resource, or that nobody can know of one. */
+export function recordWrite(
   state: OpenCoordination,
-  command: ClaimCommand & { type: "recordChange" | "recordUndetermined" },
+  command: Command & { type: "recordChange" | "recordUndetermined" },
 ): Decision {
   const { stepId } = command;
   if (stepId !== OWNER_STEP_ID && !state.steps.has(stepId))

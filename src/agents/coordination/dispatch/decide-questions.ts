@@ -5,7 +5,7 @@
  * at its deadline in the safe way: a held result stays withheld (G3). One of an agent whose attempt is over is withdrawn. E3 an
  * answer and its consequences are one append.
  */
-import type { AnswerEscalation, AskPeople } from "../contracts/commands.ts";
+import type { AnswerEscalation, AskPeople, Command } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import { stepError } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
@@ -234,16 +234,21 @@ export function expireQuestion(
   return accept(draftClosing(state, question, { resolution: "expired", now }));
 }
 
+/** Records that people were notified of a question. */
 export function recordNotice(
   state: OpenCoordination,
-  payload: FactPayloads["escalation.notified"],
+  { type: _, ...payload }: Command & { type: "recordNotice" },
 ): Decision {
   const question = state.escalations.get(payload.escalationId);
   const isKnown = !question?.notices?.[payload.notice] || question.notified?.has(payload.notice);
   return isKnown ? { kind: "replay" } : accept([{ type: "escalation.notified", payload }]);
 }
 
-export function recordTelling(state: OpenCoordination, payload: FactPayloads["session.told"]): Decision {
+/** Records that a session was told something, or could not be. */
+export function recordTelling(
+  state: OpenCoordination,
+  { type: _, ...payload }: Command & { type: "recordTelling" },
+): Decision {
   return state.tellings.has(payload.tellingId)
     ? accept([{ type: "session.told", payload }])
     : { kind: "replay" };

@@ -28,10 +28,11 @@ import { isToMerge } from "./worktree-effects.ts";
 /** The tool that changes of a merge are recorded under. */
 export const MERGE_TOOL = "worktree merge";
 
-export type WorktreeCommand = Command & {
+type WorktreeCommand = Command & {
   type: "openWorktree" | "beginMerge" | "finishMerge" | "askAboutMerge" | "failMerge" | "removeWorktree";
 };
 
+/** Decides on a command about the worktree of an attempt. */
 export function decideOnWorktrees(state: OpenCoordination, command: WorktreeCommand, now: EpochMs): Decision {
   const { stepId, attempt } = command;
   const worktree = state.worktrees.get(worktreeKeyOf(stepId, attempt));

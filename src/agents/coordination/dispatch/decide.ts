@@ -11,8 +11,8 @@ import { stepError } from "../contracts/fact-fields.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { childOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { decideOnClaims } from "./decide-claims.ts";
-import { draftEndOfClaims } from "./release-claims.ts";
+import { recordWrite, requestResources, settleReview } from "./decide-claims.ts";
+import { draftEndOfClaims, releaseClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import {
   admitPlanSteps,
@@ -27,18 +27,23 @@ import {
 } from "./decide-plan.ts";
 import { recordProgress } from "./decide-progress.ts";
 import { admitSpawn } from "./decide-spawn.ts";
-import { settlePlan } from "./settle-plan.ts";
-import { draftHeldResult } from "./decide-held.ts";
+import { settleObserved, settlePlan } from "./settle-plan.ts";
+import { draftHeldResult, recordFinding, recordNoVerdict } from "./decide-held.ts";
 import { lendBudget, recordUsage, returnBudget, stopAtBudget } from "./decide-budget.ts";
-import { decideOnGates } from "./decide-gates.ts";
+import { recordRefusedCall, recordWords, withholdText } from "./decide-words.ts";
+import {
+  answerEscalation,
+  askPeople,
+  expireQuestion,
+  recordNotice,
+  recordTelling,
+} from "./decide-questions.ts";
 import { decideOnWorktrees } from "./decide-worktrees.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { refuseLate } from "./late-outcome.ts";
 import { chooseNextAttempt } from "./next-try.ts";
 import { explainRefusedRun, observeChild } from "./observe-child.ts";
-import { recordRefusedCall } from "./refused-calls.ts";
 import { isPlanned, isWorkedOff, type PlannedCoordination } from "./plan-rules.ts";
-import { settleObserved } from "./settle-observed.ts";
 
 /** Decides on a command: facts to append, a replay of what the log already says, or a refusal. Pure. */
 export function decide(state: Coordination, command: Command, now: EpochMs): Decision {
@@ -55,71 +60,70 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
 type CommandOnOpen = Exclude<Command, { type: "openCoordination" | "recordUsage" }>;
 
 function decideOnOpen(state: OpenCoordination, command: CommandOnOpen, now: EpochMs): Decision {
-  switch (command.type) {
-    case "admitSpawn":
-      return admitSpawn(state, command, now);
-    case "acknowledgeStep":
-      return acknowledgeStep(state, command);
-    case "completeStep":
-    case "failStep":
-    case "timeOutStep":
-      return endStep(state, command, now);
-    case "reportStep":
-      return reportStep(state, command);
-    case "recordProgress":
-      return recordProgress(state, command, now);
-    case "observeChild":
-      return observeChild(state, command);
-    case "dispatchStep":
-      return dispatchStep(state, command, now);
-    case "cancelCoordination":
-      return cancelCoordination(state, command);
-    case "requestResources":
-    case "releaseClaims":
-    case "settleReview":
-    case "recordChange":
-    case "recordUndetermined":
-      return decideOnClaims(state, command, now);
-    case "recordRefusedCall":
-      return recordRefusedCall(state, command);
-    case "stopAtBudget":
-      return stopAtBudget(state, command);
-    case "openWorktree":
-    case "beginMerge":
-    case "finishMerge":
-    case "askAboutMerge":
-    case "failMerge":
-    case "removeWorktree":
-      return decideOnWorktrees(state, command, now);
-    case "settleCoordination":
-      return isPlanned(state) ? settlePlan(state) : settleObserved(state);
-    case "withholdText":
-    case "recordShortened":
-    case "recordSuppressed":
-    case "recordFinding":
-    case "recordNoVerdict":
-    case "answerEscalation":
-    case "askPeople":
-    case "expireEscalation":
-    case "recordNotice":
-    case "recordTelling":
-      return decideOnGates(state, command, now);
-    default:
-      return decideOnPlan(state, command, now);
-  }
+  const decideOnType = DECIDERS[command.type] as Decider<CommandOnOpen["type"]>;
+  return decideOnType(state, command, now);
 }
 
-type PlanCommand = Command & {
-  type:
-    | "admitPlanSteps"
-    | "stopChild"
-    | "skipSteps"
-    | "retryStep"
-    | "judgePlan"
-    | "tripBreaker"
-    | "lendBudget"
-    | "returnBudget";
+type Decider<T extends CommandOnOpen["type"]> = (
+  state: OpenCoordination,
+  command: Command & { type: T },
+  now: EpochMs,
+) => Decision;
+
+const DECIDERS: { readonly [T in CommandOnOpen["type"]]: Decider<T> } = {
+  admitSpawn,
+  acknowledgeStep,
+  completeStep: endStep,
+  failStep: endStep,
+  timeOutStep: endStep,
+  reportStep,
+  recordProgress,
+  observeChild,
+  dispatchStep,
+  cancelCoordination,
+  requestResources,
+  releaseClaims,
+  settleReview,
+  recordChange: recordWrite,
+  recordUndetermined: recordWrite,
+  recordRefusedCall,
+  stopAtBudget,
+  openWorktree: decideOnWorktrees,
+  beginMerge: decideOnWorktrees,
+  finishMerge: decideOnWorktrees,
+  askAboutMerge: decideOnWorktrees,
+  failMerge: decideOnWorktrees,
+  removeWorktree: decideOnWorktrees,
+  settleCoordination: (state) => (isPlanned(state) ? settlePlan(state) : settleObserved(state)),
+  withholdText,
+  recordShortened: recordWords,
+  recordSuppressed: recordWords,
+  recordFinding,
+  recordNoVerdict,
+  answerEscalation,
+  askPeople,
+  expireEscalation: expireQuestion,
+  recordNotice,
+  recordTelling,
+  admitPlanSteps: requirePlan(admitPlanSteps),
+  stopChild: requirePlan(stopChild),
+  skipSteps: requirePlan(skipSteps),
+  retryStep: requirePlan(retryStep),
+  judgePlan: requirePlan(judgePlan),
+  tripBreaker: requirePlan((state, _, now) => tripBreaker(state, now)),
+  lendBudget: requirePlan(lendBudget),
+  returnBudget: requirePlan(returnBudget),
 };
+
+/** Refuses a command about a plan where the coordination observes spawns and has no plan. */
+function requirePlan<T extends CommandOnOpen["type"]>(
+  decideOnPlan: (state: PlannedCoordination, command: Command & { type: T }, now: EpochMs) => Decision,
+): Decider<T> {
+  return (state, command, now) =>
+    isPlanned(state)
+      ? decideOnPlan(state, command, now)
+      : refuse("NOT_PLANNED", "the coordination runs no plan");
+}
 
 /** Records how far the plan reached its success criteria: once, when no step of it can change any more. */
 function judgePlan(
@@ -130,31 +134,6 @@ function judgePlan(
   if (!state.created.plan?.successCriteria || !isWorkedOff(state))
     return refuse("NOT_READY", "the plan has no success criteria, or not all of its steps have ended");
   return accept([{ type: "plan.judged", payload: { successCriteria } }]);
-}
-
-/** Decides on a command about a plan. Refused where the coordination observes spawns and has no plan. */
-function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochMs): Decision {
-  if (!isPlanned(state)) return refuse("NOT_PLANNED", "the coordination runs no plan");
-  switch (command.type) {
-    case "admitPlanSteps":
-      return admitPlanSteps(state, command, now);
-    case "stopChild":
-      return stopChild(state, command);
-    case "skipSteps":
-      return skipSteps(state, command, now);
-    case "retryStep":
-      return retryStep(state, command, now);
-    case "judgePlan":
-      return judgePlan(state, command);
-    case "tripBreaker":
-      return tripBreaker(state, now);
-    case "lendBudget":
-      return lendBudget(state, command);
-    case "returnBudget":
-      return returnBudget(state, command);
-    default:
-      return assertNever(command, "command");
-  }
 }
 
 /** Opens the coordination. Where the planner doubts the whole plan, people are asked before anything else is recorded (G2). */
@@ -239,8 +218,8 @@ function applyRefusedRun(step: Step, ending: Ending): Ending {
 /** The newest report of the child counts before its last words, also where it came while those were read. */
 function applyReport({ report }: Step, ending: Ending): Ending {
   if (report?.attempt !== ending.attempt || !isOfWords(ending)) return ending;
-  const { stepId, attempt, via, usage } = ending;
-  const about = { stepId, attempt, via, ...(usage && { usage }) };
+  const { stepId, attempt, via, usage, asEarlier } = ending;
+  const about = { stepId, attempt, via, ...(usage && { usage }), ...(asEarlier && { asEarlier }) };
   if (report.outcome === "failed") {
     const error = stepError("reported_failed", "the agent reported that it could not do it");
     return { ...about, type: "failStep", error, cancelled: false };

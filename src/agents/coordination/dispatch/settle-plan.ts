@@ -1,9 +1,9 @@
-/** Owns: ending a plan: its owner is told, as a step like any other, and then the coordination ends (D5). */
-import type { FactPayloads } from "../contracts/facts.ts";
+/** Owns: ending a coordination (D5): when nothing is open in it, and for a plan when its owner was told, as a step like any other. */
+import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import { openStepsOf, type Step } from "../ledger/state.ts";
+import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { draftOpenQuestionClosings } from "./decide-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
@@ -17,12 +17,12 @@ export function settlePlan(state: PlannedCoordination): Decision {
   const open = findOpenWork(state);
   if (open) return refuse("STEPS_OPEN", open);
   const delivery = state.steps.get(DELIVERY_STEP_ID);
-  if (delivery) return endPlan(state, terminalOf(state, delivery));
+  if (delivery) return endCoordination(state, terminalOf(state, delivery));
   if (state.created.plan?.successCriteria && !state.successCriteria)
     return refuse("NOT_READY", "the success criteria of the plan have not been judged yet");
   // The owner's session was stopped together with the step that it worked on, so it must not be woken.
   if (state.cancelledBy === "parent")
-    return endPlan(state, { ...computeVerdict(state), delivery: "not_delivered" });
+    return endCoordination(state, { ...computeVerdict(state), delivery: "not_delivered" });
   const admitted: FactDraft = { type: "step.admitted", payload: createDeliverySpec(state) };
   return accept([...draftOpenQuestionClosings(state), admitted], DELIVERY_STEP_ID);
 }
@@ -37,7 +37,7 @@ function findOpenWork(state: PlannedCoordination): string | undefined {
   return isTelling(state) ? "a session has not been told its result or answer yet" : undefined;
 }
 
-function endPlan(state: PlannedCoordination, payload: Terminal): Decision {
+function endCoordination(state: OpenCoordination, payload: Terminal): Decision {
   return accept([
     ...draftOpenQuestionClosings(state),
     ...draftEndOfClaims(state, "coordination_ended"),
@@ -112,4 +112,24 @@ function describeDelivery(
     cancelledBy === "parent" && phase.status === "cancelled" && phase.error?.code === "child_cancelled";
   const isLost = phase.status === "failed" && phase.error?.code === "child_lost";
   return phase.status === "timed_out" || isStopped || isLost ? "unknown" : "not_delivered";
+}
+
+/** Ends a coordination of observed spawns when nothing is open in it. */
+export function settleObserved(state: OpenCoordination): Decision {
+  const [open] = openStepsOf(state);
+  if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
+  if (state.tellings.size > 0)
+    return refuse("STEPS_OPEN", "a session has not been told its result or answer yet");
+  // A cancelled coordination does not wait for answers.
+  if (state.openQuestions.size > 0 && !state.cancelledBy)
+    return refuse("QUESTIONS_OPEN", "people were asked and have not answered yet");
+  const { completed, failed, cancelled, timed_out: timedOut } = state.endedSteps;
+  const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
+  return endCoordination(state, { status: state.cancelledBy ? "cancelled" : statusOf(steps), steps });
+}
+
+function statusOf({ total, completed, cancelled }: Terminal["steps"]): TerminalStatus {
+  if (completed === total) return "success";
+  if (completed > 0) return "partial";
+  return cancelled === total ? "cancelled" : "failed";
 }

@@ -5,23 +5,21 @@ import type { OpenCoordination, Worktree } from "../ledger/state.ts";
 import { ruleOnVerdicts } from "../gates/verifier-gate.ts";
 import { findHeldStep, type HeldStep } from "./decide-held.ts";
 
+/** An effect on one attempt of a step. */
+export interface StepEffect<K extends string> {
+  readonly kind: K;
+  readonly effectId: string;
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
 export type WorktreeEffect = MergeWorktree | RemoveWorktree;
 
 /** Merges what a held attempt left back, because its result is to count. */
-export interface MergeWorktree {
-  readonly kind: "mergeWorktree";
-  readonly effectId: string;
-  readonly stepId: StepId;
-  readonly attempt: number;
-}
+export type MergeWorktree = StepEffect<"mergeWorktree">;
 
 /** Removes the worktree of an attempt that is over. */
-export interface RemoveWorktree {
-  readonly kind: "removeWorktree";
-  readonly effectId: string;
-  readonly stepId: StepId;
-  readonly attempt: number;
-}
+export type RemoveWorktree = StepEffect<"removeWorktree">;
 
 export function planWorktreeEffects(state: OpenCoordination): WorktreeEffect[] {
   if (state.worktrees.isEmpty()) return [];

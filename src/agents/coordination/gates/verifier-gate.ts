@@ -1,13 +1,14 @@
 /**
- * Owns: what follows from the verdicts on a result (OpenWOP RFC 0090, section B).
+ * Owns: what follows from the verdicts on a result (OpenWOP RFC 0090, section B) and from its stated confidence, in basis points.
  *
  * G1 a check without a verdict holds. A failure outweighs everything, a wish for another turn outweighs a pass; the order of the
- * verdicts does not matter. Either the actor's or a critic's confidence below its threshold holds.
+ * verdicts does not matter. Either the actor's or a critic's confidence below its threshold holds; equal to it passes. A missing
+ * confidence holds where one is demanded, and what cannot be read is never taken for a number. Absence alone never holds (OpenWOP
+ * RFC 0039; `agent.decided` of run-event-payloads.schema.json).
  */
 import type { StatedConfidence } from "../contracts/commands.ts";
 import type { ChildDifference } from "../contracts/fact-fields.ts";
 import type { Finding, Gate, VerificationFailure } from "../contracts/verification.ts";
-import { ruleOnConfidence } from "./confidence-gate.ts";
 
 export interface Verified {
   readonly stated: StatedConfidence;
@@ -83,6 +84,28 @@ function ruleOnActor(gate: Gate, stated: StatedConfidence) {
     required: gate.threshold,
     isDemanded: gate.requireConfidence === true,
   });
+}
+
+type ConfidenceVerdict =
+  | { readonly outcome: "pass"; readonly measured?: number; readonly required: number }
+  | {
+      readonly outcome: "hold";
+      readonly reason: "low" | "missing" | "unreadable";
+      readonly measured?: number;
+      readonly required: number;
+    };
+
+/** Rules whether a stated confidence lets something through. */
+export function ruleOnConfidence(
+  { confidence, confidenceUnreadable }: StatedConfidence,
+  { required, isDemanded }: { readonly required: number; readonly isDemanded: boolean },
+): ConfidenceVerdict {
+  if (confidenceUnreadable) return { outcome: "hold", reason: "unreadable", required };
+  if (confidence === undefined)
+    return isDemanded ? { outcome: "hold", reason: "missing", required } : { outcome: "pass", required };
+  return confidence < required
+    ? { outcome: "hold", reason: "low", measured: confidence, required }
+    : { outcome: "pass", measured: confidence, required };
 }
 
 function criteriaOf(findings: readonly Finding[]): string[] {

@@ -6,11 +6,10 @@
  * event only by a new event version. D5 terminal states absorb; no fact follows `coordination.terminal` but what was used.
  */
 import { Map as ImmutableMap, OrderedMap, OrderedSet, Set as ImmutableSet } from "immutable";
-import { assertInvariant, assertNever } from "../contracts/errors.ts";
+import { assertInvariant } from "../contracts/errors.ts";
 import type { Usage } from "../contracts/fact-fields.ts";
 import { type FactEvent, isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { updateEndedSteps } from "./ended-steps.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
@@ -36,6 +35,7 @@ import {
   createUnopened,
   type CarriedPhase,
   type Coordination,
+  type EndStatus,
   type OpenCoordination,
   type Step,
   type KnownCoordination,
@@ -75,27 +75,6 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   switch (event.type) {
     case "step.admitted":
       return evolveAdmitted(open, event);
-    case "step.acknowledged":
-    case "step.dispatched":
-    case "step.completed":
-    case "step.failed":
-    case "step.timed_out":
-    case "step.reported":
-    case "step.progressed":
-    case "child.observed":
-    case "child.differed":
-    case "step.outcome_refused":
-    case "step.retry_granted":
-    case "step.skipped":
-    case "result.withheld":
-    case "result.shortened":
-    case "message.suppressed":
-    case "budget.lent":
-    case "result.held":
-    case "result.verified":
-    case "verification.failed":
-    case "result.revised":
-      return changeStep(open, event);
     case "claim.acquired":
     case "claim.renewed":
     case "claim.released":
@@ -119,35 +98,18 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "worktree.conflicted":
     case "worktree.removed":
       return evolveWorktree(open, event satisfies WorktreeEvent);
-    default:
-      return evolveWhole(open, event);
-  }
-}
-
-type WholeEvent = FactEvent & {
-  type:
-    | "step.child_stopped"
-    | "coordination.cancel_requested"
-    | "plan.judged"
-    | "budget.reached"
-    | "coordination.terminal";
-};
-
-/** A fact about the coordination as a whole. */
-function evolveWhole(state: OpenCoordination, event: WholeEvent): KnownCoordination {
-  switch (event.type) {
     case "step.child_stopped":
-      return evolveChildStopped(state, event);
+      return evolveChildStopped(open, event);
     case "coordination.cancel_requested":
-      return evolveCancelRequested(state, event);
+      return evolveCancelRequested(open, event);
     case "plan.judged":
-      return { ...state, successCriteria: event.payload.successCriteria };
+      return { ...open, successCriteria: event.payload.successCriteria };
     case "budget.reached":
-      return { ...state, bill: { ...state.bill, stops: [...state.bill.stops, event.payload] } };
+      return { ...open, bill: { ...open.bill, stops: [...open.bill.stops, event.payload] } };
     case "coordination.terminal":
-      return { ...state, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
+      return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
-      return assertNever(event, "fact");
+      return changeStep(open, event satisfies StepEvent);
   }
 }
 
@@ -363,6 +325,28 @@ function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, chang
   if (moved.kind !== "open" || !moved.plan) return moved;
   const open = moved as S & OpenCoordination & Required<Pick<OpenCoordination, "plan">>;
   return { ...open, plan: updateAfterPhase(open, { before, after, atMs: timeOf(after, state) }) };
+}
+
+type StepEnds = Pick<KnownCoordination, "openSteps" | "endedSteps">;
+
+/** Updates which steps are open and how many ended in which way, where a step ends or a retry takes it up again. */
+export function updateEndedSteps(
+  { openSteps, endedSteps }: StepEnds,
+  { spec, phase: before }: Step,
+  { phase: after }: Step,
+): StepEnds {
+  const { stepId } = spec;
+  if (isEnded(after) && !isEnded(before)) {
+    return { openSteps: openSteps.remove(stepId), endedSteps: countEnded(endedSteps, after.status, 1) };
+  }
+  if (isEnded(before) && !isEnded(after)) {
+    return { openSteps: openSteps.add(stepId), endedSteps: countEnded(endedSteps, before.status, -1) };
+  }
+  return { openSteps, endedSteps };
+}
+
+function countEnded(counts: StepEnds["endedSteps"], status: EndStatus, by: number): StepEnds["endedSteps"] {
+  return { ...counts, [status]: counts[status] + by };
 }
 
 /**

@@ -1,9 +1,9 @@
-/** Owns: whether a session works for nobody any more. */
-import type { SessionKey } from "../contracts/ids.ts";
-import type { OpenCoordination } from "./state.ts";
+/** Owns: whether a session works for nobody any more: its own attempt was given up, or one above it. */
+import type { SessionKey, StepId } from "../contracts/ids.ts";
+import type { KnownCoordination } from "./state.ts";
 
 /** True when a session is the child of an attempt that is over without having completed. */
-export function isGivenUp({ children, steps }: OpenCoordination, session: SessionKey): boolean {
+export function isGivenUp({ children, steps }: KnownCoordination, session: SessionKey): boolean {
   const stepId = children.get(session);
   const step = stepId === undefined ? undefined : steps.get(stepId);
   if (!step) return false;
@@ -29,4 +29,17 @@ export function isGivenUp({ children, steps }: OpenCoordination, session: Sessio
     case "skipped":
       return false;
   }
+}
+
+/** True when a session, or one that spawned it or spawned its parents, was given up: nobody waits for what it does. */
+export function isForNobody(state: KnownCoordination, worker: SessionKey): boolean {
+  const visited = new Set<SessionKey>();
+  let session: SessionKey | undefined = worker;
+  while (session !== undefined && !visited.has(session)) {
+    if (isGivenUp(state, session)) return true;
+    visited.add(session);
+    const stepId: StepId | undefined = state.children.get(session);
+    session = stepId && state.steps.get(stepId)?.spec.sourceSession;
+  }
+  return false;
 }

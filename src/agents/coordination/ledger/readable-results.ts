@@ -1,6 +1,7 @@
 /** Owns: which results of a step those may read who may read it at all. G1: what is held, or was withheld, is not among them. */
+import { BOUNDS } from "../contracts/bounds.ts";
 import type { ContentRef } from "../contracts/fact-fields.ts";
-import { sessionOf, type Escalation, type KnownCoordination, type Step } from "./state.ts";
+import { sessionOf, type Escalation, type KnownCoordination, type Step, type StepPhase } from "./state.ts";
 import { isEverythingWithheld, isReleased } from "./withheld-words.ts";
 
 export interface ReadableResult {
@@ -10,10 +11,15 @@ export interface ReadableResult {
   readonly content: ContentRef;
 }
 
+/** Returns the outputs of a completed step. A step that has not completed has none, and one that has may have left none. */
+export function outputOf(phase: StepPhase | undefined): ContentRef | undefined {
+  return phase?.status === "completed" ? phase.output : undefined;
+}
+
 /** The newest last. */
 export function listReadableResults(step: Step): ReadableResult[] {
   const { phase } = step;
-  const output = phase.status === "completed" ? phase.output : findFailedReport(step);
+  const output = outputOf(phase) ?? findFailedReport(step);
   const { attempt } = phase;
   return [...listTexts(step), ...(output ? [{ kind: "outputs" as const, attempt, content: output }] : [])];
 }
@@ -46,6 +52,11 @@ function listTexts(step: Step): ReadableResult[] {
   const texts = shortened.map(({ attempt, text }) => ({ kind: "text" as const, attempt, content: text }));
   const isOwn = isReleased(step) && withheld?.attempt === phase.attempt;
   return isOwn ? [...texts, { kind: "text", attempt: withheld.attempt, content: withheld.text }] : texts;
+}
+
+/** True where one more long text of a step may be kept whole. */
+export function hasRoomForText({ shortened }: Pick<Step, "shortened">): boolean {
+  return (shortened?.length ?? 0) < BOUNDS.shortenedTextsMax;
 }
 
 const REJECTED: ReadonlySet<string> = new Set(["verification_failed", "withheld", "result_lost"]);

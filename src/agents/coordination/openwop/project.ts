@@ -7,7 +7,6 @@
  */
 import { assertNever } from "../contracts/errors.ts";
 import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
-import { FACT_PAYLOADS } from "../contracts/facts.ts";
 import type { EventId, StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import { childOf, type KnownCoordination, type Step } from "../ledger/state.ts";
@@ -22,88 +21,72 @@ export const WORKFLOW_IDS = {
 
 /** Returns the events to append behind `fact`; `state` is the state after it. */
 export function project(fact: FactEvent, state: KnownCoordination): OpenWopDraft[] {
-  switch (fact.type) {
-    case "coordination.created":
-      return [
-        {
-          type: "run.started",
-          payload: { workflowId: WORKFLOW_IDS[fact.payload.origin] },
-          causationId: fact.eventId,
-        },
-      ];
-    case "step.admitted":
-      return projectAdmitted(state, fact);
-    case "step.dispatched":
-      return draftHandoff(state, fact.payload.stepId, { phase: "dispatch.began" });
-    case "step.acknowledged":
-      return draftHandoff(state, fact.payload.stepId, { phase: "dispatch.succeeded" });
-    case "step.completed":
-      return draftHandoff(state, fact.payload.stepId, { phase: "child.completed" });
-    case "step.failed":
-      return projectFailed(state, fact);
-    case "step.timed_out":
-      return draftFailed(state, fact.payload.stepId, {
-        code: "timed_out",
-        message: "the step passed its deadline",
-      });
-    case "coordination.escalated":
-      return projectEscalated(state, fact);
-    case "coordination.terminal":
-      return [...projectTerminal(state, fact), draftRunEnd(state, fact)];
-    case "result.held":
-      return [draftAgentDecided(state, fact)];
-    case "result.verified":
-      return [draftAgentVerified(state, fact)];
-    case "escalation.forwarded":
-      return projectForwarded(state, fact);
-    case "escalation.closed":
-      return projectClosed(state, fact);
-    default:
-      return projectNothing(fact);
-  }
+  const projectType = PROJECTIONS[fact.type] as Projection<FactEvent["type"]>;
+  return projectType(state, fact);
 }
 
-/** Projects nothing. Every fact without a projection is named here, so that a new one is not forgotten. */
-function projectNothing(
-  fact: FactEvent & {
-    type:
-      | "claim.acquired"
-      | "claim.renewed"
-      | "claim.released"
-      | "resource.changed"
-      | "write.undetermined"
-      | "privilege.refused"
-      | "conflict.detected"
-      | "conflict.resolved"
-      | "step.reported"
-      | "step.progressed"
-      | "child.observed"
-      | "child.differed"
-      | "step.outcome_refused"
-      | "step.skipped"
-      | "step.retry_granted"
-      | "step.child_stopped"
-      | "coordination.cancel_requested"
-      | "result.withheld"
-      | "result.shortened"
-      | "message.suppressed"
-      | "verification.failed"
-      | "result.revised"
-      | "worktree.opened"
-      | "worktree.merge_begun"
-      | "worktree.merged"
-      | "worktree.conflicted"
-      | "worktree.removed"
-      | "session.told"
-      | "plan.judged"
-      | "usage.recorded"
-      | "budget.reached"
-      | "budget.lent"
-      | "escalation.answered"
-      | "escalation.notified";
-  },
-): OpenWopDraft[] {
-  return fact.type in FACT_PAYLOADS ? [] : assertNever(fact as never, "fact");
+type Projection<T extends FactEvent["type"]> = (
+  state: KnownCoordination,
+  fact: FactEvent & { type: T },
+) => OpenWopDraft[];
+
+/** Every fact without a projection is named here too, so that a new one is not forgotten. */
+const PROJECTIONS: { readonly [T in FactEvent["type"]]: Projection<T> } = {
+  "coordination.created": (_, { payload, eventId }) => [
+    { type: "run.started", payload: { workflowId: WORKFLOW_IDS[payload.origin] }, causationId: eventId },
+  ],
+  "step.admitted": projectAdmitted,
+  "step.dispatched": (state, { payload }) => draftHandoff(state, payload.stepId, { phase: "dispatch.began" }),
+  "step.acknowledged": (state, { payload }) =>
+    draftHandoff(state, payload.stepId, { phase: "dispatch.succeeded" }),
+  "step.completed": (state, { payload }) => draftHandoff(state, payload.stepId, { phase: "child.completed" }),
+  "step.failed": projectFailed,
+  "step.timed_out": (state, { payload }) =>
+    draftFailed(state, payload.stepId, { code: "timed_out", message: "the step passed its deadline" }),
+  "coordination.escalated": projectEscalated,
+  "coordination.terminal": (state, fact) => [...projectTerminal(state, fact), draftRunEnd(state, fact)],
+  "result.held": (state, fact) => [draftAgentDecided(state, fact)],
+  "result.verified": (state, fact) => [draftAgentVerified(state, fact)],
+  "escalation.forwarded": projectForwarded,
+  "escalation.closed": projectClosed,
+  "claim.acquired": projectNothing,
+  "claim.renewed": projectNothing,
+  "claim.released": projectNothing,
+  "resource.changed": projectNothing,
+  "write.undetermined": projectNothing,
+  "privilege.refused": projectNothing,
+  "conflict.detected": projectNothing,
+  "conflict.resolved": projectNothing,
+  "step.reported": projectNothing,
+  "step.progressed": projectNothing,
+  "child.observed": projectNothing,
+  "child.differed": projectNothing,
+  "step.outcome_refused": projectNothing,
+  "step.skipped": projectNothing,
+  "step.retry_granted": projectNothing,
+  "step.child_stopped": projectNothing,
+  "coordination.cancel_requested": projectNothing,
+  "result.withheld": projectNothing,
+  "result.shortened": projectNothing,
+  "message.suppressed": projectNothing,
+  "verification.failed": projectNothing,
+  "result.revised": projectNothing,
+  "worktree.opened": projectNothing,
+  "worktree.merge_begun": projectNothing,
+  "worktree.merged": projectNothing,
+  "worktree.conflicted": projectNothing,
+  "worktree.removed": projectNothing,
+  "session.told": projectNothing,
+  "plan.judged": projectNothing,
+  "usage.recorded": projectNothing,
+  "budget.reached": projectNothing,
+  "budget.lent": projectNothing,
+  "escalation.answered": projectNothing,
+  "escalation.notified": projectNothing,
+};
+
+function projectNothing(): OpenWopDraft[] {
+  return [];
 }
 
 /** RFC 0006, CP-1: what its planner doubts is decided when people let it begin. */

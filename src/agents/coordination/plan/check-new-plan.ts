@@ -4,6 +4,7 @@
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import { hasHidden } from "../std/hidden-characters.ts";
+import { isRecord } from "../std/is-record.ts";
 import { checkPlan } from "./check-plan.ts";
 import type { Compilation, CompileOptions } from "./compile-plan.ts";
 import { createProblemList, quoteName, type PlanProblem } from "./plan-problem.ts";
@@ -31,7 +32,7 @@ export function checkNewPlan(value: unknown, options: NewPlanOptions = {}): Comp
 /** Lists the problems of ids that are texts; the schema names all others. */
 function listIdProblems(value: unknown, { isFork = false }: NewPlanOptions): readonly PlanProblem[] {
   const problems = createProblemList();
-  const { coordinationId, steps } = readFields(value);
+  const { coordinationId, steps } = isRecord(value) ? value : {};
   if (typeof coordinationId === "string" && !PLAN_ID.test(coordinationId)) {
     const rule =
       "the id of a plan begins with a letter (a to z, A to Z) or a digit, and has nothing else than these, `.`, `_`, `-`, `@` and `/`";
@@ -44,15 +45,11 @@ function listIdProblems(value: unknown, { isFork = false }: NewPlanOptions): rea
   if (!Array.isArray(steps)) return problems.problems;
   const found: readonly unknown[] = steps.slice(0, BOUNDS.planStepsMax);
   for (const [index, step] of found.entries()) {
-    const { stepId } = readFields(step);
+    const { stepId } = isRecord(step) ? step : {};
     const problem = typeof stepId === "string" ? findStepIdProblem(stepId, isFork) : undefined;
     if (problem) problems.add(problem.code, ["steps", index, "stepId"], problem.message);
   }
   return problems.problems;
-}
-
-function readFields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function findStepIdProblem(stepId: string, isFork: boolean): Omit<PlanProblem, "path"> | undefined {

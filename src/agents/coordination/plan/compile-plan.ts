@@ -6,9 +6,12 @@
  * that is compiled none. P3 no depth or width of a plan makes it throw.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
+import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
-import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
+import type { Budget, CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import type { Privilege } from "../contracts/privilege.ts";
+import { nameFile, parseFile } from "../contracts/resource-names.ts";
+import { convertToMicroUsd } from "../contracts/usage.ts";
 import { checkBindings } from "./check-bindings.ts";
 import { checkCriteria, checkVerify } from "./check-verify.ts";
 import { checkReach } from "./check-reach.ts";
@@ -17,8 +20,6 @@ import { orderNodes, reverseEdges, type Order } from "./order-nodes.ts";
 import { checkOutputSchema } from "./output-schema.ts";
 import { createProblemList, type PlanProblem } from "./plan-problem.ts";
 import { readBindings } from "./read-bindings.ts";
-import { normalizeResources } from "./normal-resources.ts";
-import { spendingLimitOf } from "./spending-limit.ts";
 import type { CompiledStep, InputBinding, RetryRule, StepGraph } from "./step-graph.ts";
 import { isTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
 
@@ -120,6 +121,19 @@ function graphOf(parts: GraphInputs): StepGraph {
   };
 }
 
+/** Returns the limit that a budget sets; `undefined` when it limits nothing. */
+function spendingLimitOf(budget: Budget | undefined): SpendingLimit | undefined {
+  if (!budget) return undefined;
+  const { spawns, tokens, costUsd, wallMs } = budget;
+  const limit: SpendingLimit = {
+    ...(spawns !== undefined && { spawns }),
+    ...(tokens !== undefined && { tokens }),
+    ...(costUsd !== undefined && { costMicroUsd: convertToMicroUsd(costUsd) }),
+    ...(wallMs !== undefined && { wallMs }),
+  };
+  return Object.keys(limit).length > 0 ? limit : undefined;
+}
+
 type OwnField = "stepId" | "agent" | "task" | "lane" | "priority" | "deliveryMode" | "retry" | "resources";
 
 /** Compiles what can be known of a step without looking at another one. */
@@ -150,6 +164,20 @@ function compileFields(
     ...privilegeOf(step),
     ...(isolate && { isolate }),
   };
+}
+
+/** Returns the names of resources sorted, each once and in one spelling. Where a path really leads is known only on the machine of the file. */
+export function normalizeResources(resources: readonly string[] = []): readonly string[] {
+  return [...new Set(resources.map(normalizeResource))].sort();
+}
+
+function normalizeResource(resource: string): string {
+  const name = resource.normalize("NFC");
+  const file = parseFile(name);
+  if (!file) return name;
+  const { path, machine } = file;
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  return nameFile((path.startsWith("/") ? "/" : "") + parts.join("/"), machine);
 }
 
 function privilegeOf({ tools, write }: CoordinationStep): { readonly privilege?: Privilege } {

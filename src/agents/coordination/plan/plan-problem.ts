@@ -33,7 +33,8 @@ export const PLAN_PROBLEMS = {
   CRITERION_INVALID: "`when` of a criterion is not one binding",
   NESTED_TOO_DEEP: "the plan comes from the child of a plan that comes from the child of a plan, and so on",
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
-  NESTED_LATE: "the step that the submitting session worked on is over",
+  NESTED_LATE:
+    "the step that the submitting session worked on is over, or what it was spawned for was given up",
   NESTED_SPAWN: "the submitting session was spawned by an agent of a plan that still runs",
   NESTED_BUDGET:
     "nothing is left of the budget around it, the plan's or the operator's, or plans of others there may use the rest",

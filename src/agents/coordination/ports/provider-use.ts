@@ -25,9 +25,9 @@ export interface ProviderLanes extends StepAdmission {
   /** `retryAfterMs`: absent where the provider did not say. */
   callRefused(call: ProviderCall, retryAfterMs?: number): void;
   /**
-   * Returns when the session's next call may begin, at the latest after `callDelayMs`; `undefined`: at once. The provider is
-   * that of its newest call; `firstProvider` is that of a session that made none.
+   * Returns when the session's next call may begin, at the latest after `callDelayMs`; `undefined`: at once. It waits for
+   * `nextProvider`; where the caller does not know that, for the provider of its newest call.
    */
-  takeTurn(session: SessionKey, firstProvider?: string): Promise<void> | undefined;
+  takeTurn(session: SessionKey, nextProvider?: string): Promise<void> | undefined;
   stop(): void;
 }

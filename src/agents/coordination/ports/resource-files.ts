@@ -4,6 +4,8 @@
 export interface ResourceFiles {
   /** The machine that is named in its resources; absent where a path means the same file on every machine. */
   readonly machine?: string;
+  /** The home folder of the user whom the process runs as, with `/` between names: `~` of a pattern stands for it. */
+  readonly home?: string;
   /**
    * The resource that a path leads to, as `nameFile` names its real path, in one spelling however it is reached. `..` in the path is
    * taken as text, as the host's tools do, and links are followed then. A file that does not exist yet is placed in the real folder
@@ -11,8 +13,11 @@ export interface ResourceFiles {
    *
    * `undefined` for a path that leads nowhere: a loop of links, a file where a folder would have to be, a path that is
    * not one, or a name longer than `BOUNDS.resourceCharsMax`.
+   *
+   * `end` says what is meant where the path ends at a link: what that leads to (`target`), which is so where it is absent, or the
+   * link itself (`entry`), which is what removing it changes.
    */
-  locate(path: string, folder: string): Promise<string | undefined>;
+  locate(path: string, folder: string, end?: PathEnd): Promise<string | undefined>;
   /**
    * Returns the name of a path as it is written, in the form of `locate`, but no link is followed. `undefined` for what is no path, and
    * for a longer name.
@@ -30,6 +35,9 @@ export interface ResourceFiles {
   /** The files below a folder whose content or place changed since a time, as far as the bounds of the search allow. */
   findChanged(folder: string, sinceMs: number): Promise<FoundChanges>;
 }
+
+/** The meaning of a path that ends at a link. */
+export type PathEnd = "target" | "entry";
 
 /** The result of a search for changed files. */
 export interface FoundChanges {

@@ -102,11 +102,11 @@ export interface PrunedRuns {
   counts(): Promise<PrunedCounts>;
   /** `undefined` for a run that was not removed. */
   find(runId: string): Promise<PrunedRun | undefined>;
-  /** Returns how a child session of a removed run was bound; `undefined` for any other session. */
-  findBinding(session: SessionKey): Promise<ChildBinding | undefined>;
+  /** Returns how a child session of a removed run was bound: nothing for any other session. */
+  listBindings(session: SessionKey): Promise<readonly ChildBinding[]>;
 }
 
-/** `privilege`: its calls were held to privileges. `gate`: its words were withheld, whatever held its calls. */
+/** `privilege`: its calls were held to privileges. `gate`: its words were withheld. Both may hold one session. */
 export type ChildBinding = "privilege" | "gate";
 
 /** A child session that is still bound when its run is removed. The ledger keeps it, because the session may live on. */

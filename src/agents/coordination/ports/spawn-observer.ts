@@ -10,8 +10,11 @@ export interface SpawnQuery {
   readonly input: ContentRef;
   readonly dispatchedAtMs: EpochMs;
   readonly childSessionKey?: SessionKey;
-  /** The child has open steps of its own, so the end of its first turn is not its end. */
-  readonly hasOpenChildren: boolean;
+  /**
+   * When the last turn of the child had ended, and the last step that it spawned; 0 where nothing is known of either.
+   * Absent while one of them is at work: then the end of its first turn is not its end.
+   */
+  readonly quietSinceMs?: EpochMs | undefined;
   /** Children that belong to other steps and are not the answer. */
   readonly taken: ReadonlySet<SessionKey>;
 }

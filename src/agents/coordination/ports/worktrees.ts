@@ -15,6 +15,8 @@ export interface OpenWorktree {
 /** A worktree on this machine, whole or half made, and the attempt that it was made for. */
 export interface WorktreeOnMachine extends WorktreeAttempt {
   readonly name: string;
+  /** The folder that its repository is checked out in. */
+  readonly repository: string;
   readonly folder: string;
   /** False where the folder is not there: not made yet, or removed. */
   readonly hasFolder: boolean;
@@ -117,4 +119,6 @@ export interface Worktrees {
   keep(worktree: OpenWorktree): Promise<KeptWork>;
   /** Removes a worktree and its branch, or what is left of them. Returns what could not be removed, as a sentence. */
   remove(name: string): Promise<string | undefined>;
+  /** Forgets a worktree that was noted more than a day ago and of which nothing is left, its branch included. */
+  forget(name: string): Promise<void>;
 }

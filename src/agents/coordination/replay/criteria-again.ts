@@ -1,8 +1,8 @@
 /** Owns: how far a plan reached what it is for, as far as the outputs that this is read off are kept (RFC 0090, section C). */
-import type { StepId } from "../contracts/ids.ts";
 import type { CriterionMet } from "../contracts/verification.ts";
 import { isPlanned } from "../dispatch/plan-rules.ts";
 import { computeVerdict } from "../dispatch/settle-plan.ts";
+import { outputOf } from "../ledger/readable-results.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 import { lookUpValue } from "../plan/fill-input.ts";
 import { createProblemList } from "../plan/plan-problem.ts";
@@ -25,7 +25,7 @@ export function checkCriteriaAgain(
     if (when === undefined) return { key, met: isWhole };
     const binding = readBinding(when, [], createProblemList());
     if (binding?.kind !== "reference") return { key, met: false };
-    const sha256 = outputOf(state, binding.stepId);
+    const sha256 = outputOf(state.steps.get(binding.stepId)?.phase)?.sha256;
     if (sha256 === undefined) return { key, met: false };
     const output = outputs.get(sha256);
     if (output === undefined) return recorded[index] ?? { key, met: false };
@@ -37,12 +37,8 @@ export function checkCriteriaAgain(
 export function listOutputsOfCriteria(state: OpenCoordination): string[] {
   return (state.created.plan?.successCriteria ?? []).flatMap(({ when }) => {
     const binding = when === undefined ? undefined : readBinding(when, [], createProblemList());
-    const sha256 = binding?.kind === "reference" ? outputOf(state, binding.stepId) : undefined;
+    const sha256 =
+      binding?.kind === "reference" ? outputOf(state.steps.get(binding.stepId)?.phase)?.sha256 : undefined;
     return sha256 === undefined ? [] : [sha256];
   });
-}
-
-function outputOf({ steps }: OpenCoordination, stepId: StepId): string | undefined {
-  const phase = steps.get(stepId)?.phase;
-  return phase?.status === "completed" ? phase.output?.sha256 : undefined;
 }

@@ -4,6 +4,8 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { formatTimestamp, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
+import type { Gate } from "../contracts/verification.ts";
+import { mustHold } from "../gates/verifier-gate.ts";
 
 /** Describes a decision: two with the same words let the same work happen. Empty for facts that decide nothing. */
 export function describeDecision(fact: FactDraft): string {
@@ -95,14 +97,25 @@ function payloadOf<T extends FactDraft["type"]>(
   return facts.find((fact) => fact.type === type)?.payload as FactPayloads[T] | undefined;
 }
 
-function explainHold(
-  { confidence, confidenceUnreadable }: FactPayloads["result.held"],
-  spec: StepAdmitted | undefined,
-): string {
-  const { gate } = spec ?? {};
-  if (gate?.checks?.length) return `to be checked first: ${gate.checks.join(", ")}`;
+const OPEN_GATE: Gate = { threshold: 0 };
+
+function explainHold(heldPayload: FactPayloads["result.held"], spec: StepAdmitted | undefined): string {
+  const { gate = OPEN_GATE, isolate } = spec ?? {};
+  const { confidence, confidenceUnreadable } = heldPayload;
+  if (gate.checks?.length) return `to be checked first: ${gate.checks.join(", ")}`;
   if (confidenceUnreadable) return "the confidence that it states cannot be read";
-  return describeShortfall(confidence, gate?.threshold ?? 0);
+  return isolate && !mustHold(gate, confidence === undefined ? {} : { confidence })
+    ? explainMerge(confidence, gate)
+    : describeShortfall(confidence, gate.threshold);
+}
+
+function explainMerge(confidence: number | undefined, { threshold }: Gate): string {
+  const merge = "its worktree is merged first";
+  return confidence === undefined ? merge : `${describeMet(confidence, threshold)}; ${merge}`;
+}
+
+function describeMet(measured: number, threshold: number): string {
+  return `confidence ${share(measured)} meets ${share(threshold)}`;
 }
 
 function describeShortfall(measured: number | undefined, floor: number): string {
@@ -118,7 +131,7 @@ function explainPass(
   const { gate } = spec ?? {};
   if (!gate) return "nothing holds its results";
   if (heldPayload?.confidence === undefined) return "nothing is checked, and no confidence is demanded";
-  return `confidence ${share(heldPayload.confidence)} meets ${share(gate.threshold)}`;
+  return describeMet(heldPayload.confidence, gate.threshold);
 }
 
 function explainRetries(

@@ -8,7 +8,7 @@ import type {
   RecordNoVerdict,
 } from "../contracts/commands.ts";
 import type { EventId, StepId } from "../contracts/ids.ts";
-import type { FactEvent } from "../contracts/run-event.ts";
+import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { Gate } from "../contracts/verification.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
 import { applyPolicyToCreation, applyPolicyToStep, type Under } from "./under-policy.ts";
@@ -60,6 +60,106 @@ function isStated({ report, withheld }: Step, { stated, attempt }: CompleteStep)
   const isOfAttempt = (statement: typeof report | typeof withheld): boolean =>
     statement?.attempt === attempt && statement.confidence !== undefined;
   return isOfAttempt(report) || (stated === undefined && isOfAttempt(withheld));
+}
+
+interface DecidedAgain {
+  readonly before: Coordination;
+  /** Under the policy. */
+  readonly after: Coordination;
+  readonly recorded: readonly FactDraft[];
+  readonly drafts: readonly FactDraft[];
+  readonly under: Under;
+  /** Decides the same on another state. */
+  readonly decideOn: (state: Coordination) => readonly FactDraft[];
+}
+
+export interface Weighed {
+  /** Decided under the policy. */
+  readonly drafts: readonly FactDraft[];
+  /** The facts that the other history goes on with. */
+  readonly applied: readonly FactDraft[];
+  readonly certainty: "differs" | "unknown";
+  /** Words that follow the reason of a difference. */
+  readonly because: string;
+  /** The gate that the step keeps, because what else would hold its results is not known. */
+  readonly keptGate?: { readonly stepId: StepId; readonly gate: Gate };
+}
+
+/** Returns which facts the other history goes on with, and how sure it is of them. */
+export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): Weighed {
+  const { after, drafts, decideOn } = decided;
+  const unsure = stepId === undefined ? undefined : findUnsurePass(stepId, decided);
+  if (!unsure) return { drafts, applied: drafts, certainty: "differs", because: "" };
+  const { because, keptGate } = unsure;
+  const applied = decideOn(withKeptGate(after, { keptGate }));
+  return { drafts, applied, certainty: "unknown", because: `; ${because}`, keptGate };
+}
+
+/** Returns the state in which a step has the gate that it keeps. */
+export function withKeptGate(state: Coordination, { keptGate }: Pick<Weighed, "keptGate">): Coordination {
+  if (!keptGate || state.kind !== "open") return state;
+  const { stepId, gate } = keptGate;
+  const step = state.steps.get(stepId);
+  if (!step) return state;
+  return { ...state, steps: state.steps.set(stepId, { ...step, spec: { ...step.spec, gate } }) };
+}
+
+interface UnsurePass {
+  readonly because: string;
+  readonly keptGate: NonNullable<Weighed["keptGate"]>;
+}
+
+/**
+ * Finds why it is not known whether a step's result, which was kept back then, would pass under a laxer gate, or one that passed be
+ * kept back under a stricter one: the gate of then may be a rule of its agent, where the policy names no agents, or the stricter
+ * part of it one of a plan whose text is not kept. `undefined` where it is known.
+ */
+function findUnsurePass(stepId: StepId, decided: DecidedAgain): UnsurePass | undefined {
+  const { before, under } = decided;
+  const { gate, planned } = stepOf(before, stepId)?.spec ?? {};
+  if (!gate) return undefined;
+  const change = findChangeByGate(stepId, gate, decided);
+  if (!change) return undefined;
+  const keptGate = { stepId, gate };
+  if (!under.policy.gates?.agents)
+    return { because: "whether its agent has rules of its own is not recorded", keptGate };
+  if (change === "stricter" || !planned || !isTextOfPlanDeleted(before, under)) return undefined;
+  return { because: "its plan may have asked for more, and its text is not kept any more", keptGate };
+}
+
+/** Returns how the gate differs by which the result would pass, or be kept back, in place of what was decided then. */
+function findChangeByGate(
+  stepId: StepId,
+  gateThen: Gate,
+  { after, recorded, drafts }: DecidedAgain,
+): "laxer" | "stricter" | undefined {
+  const gate = stepOf(after, stepId)?.spec.gate;
+  const isKeptBackThen = isKeptBack(recorded, stepId);
+  if (!gate || drafts.length === 0 || isKeptBackThen === isKeptBack(drafts, stepId)) return undefined;
+  if (isKeptBackThen) return isLaxer(gate, gateThen) ? "laxer" : undefined;
+  return isLaxer(gateThen, gate) ? "stricter" : undefined;
+}
+
+function isTextOfPlanDeleted(state: Coordination, { plan }: Under): boolean {
+  return state.kind !== "unopened" && state.created.plan !== undefined && plan === undefined;
+}
+
+function isLaxer(gate: Gate, other: Gate): boolean {
+  return (
+    gate.threshold < other.threshold ||
+    (other.requireConfidence === true && !gate.requireConfidence) ||
+    (other.checks ?? []).some((check) => !gate.checks?.includes(check))
+  );
+}
+
+/** True when a result waits for its checks, for people because of its confidence, or fails in place of a question to them. */
+function isKeptBack(drafts: readonly FactDraft[], stepId: StepId): boolean {
+  return drafts.some(({ type, payload }) => {
+    if (type === "coordination.escalated")
+      return payload.stepId === stepId && payload.confidence?.of === "result";
+    if (type === "result.held") return payload.stepId === stepId && payload.verifyByMs !== undefined;
+    return type === "step.failed" && payload.stepId === stepId;
+  });
 }
 
 interface RecordedDecision {

@@ -5,7 +5,7 @@ import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 import { isAskedIn, draftRulingFacts, type Detected } from "./decide-again.ts";
 import { describeDecision } from "./decision-text.ts";
-import { chooseStrategyUnderPolicy, type Under } from "./under-policy.ts";
+import { chooseStrategyUnderPolicy, isOfUnknownHome, type Under } from "./under-policy.ts";
 
 /** The host's own limit where nothing else is said. */
 const REVIEW_MS = 120_000;
@@ -39,14 +39,15 @@ export function ruleOnConflictUnderPolicy(
   const applied = contest && chooseStrategyUnderPolicy(detected.resource, contest, under);
   if (!contest || !applied || isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
   const why = `${applied.strategy} (${applied.from}) in place of ${contest.strategy} (${contest.from})`;
-  if (needsMerge(contest, applied))
+  const unknown = findUnknownRuling({ resource: detected.resource, contest, applied }, under);
+  if (unknown)
     return {
       kind: "unknown",
       drafts: recorded,
       concerned: [],
       decided: describeRulingIn(recorded),
-      would: "a three-way merge is tried",
-      why: `${why}; what would have come of a merge is not recorded`,
+      would: unknown.would,
+      why: `${why}; ${unknown.because}`,
     };
   const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...rest } = contest;
   const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
@@ -66,6 +67,29 @@ export function ruleOnConflictUnderPolicy(
 
 function isSameStrategy(one: AppliedStrategy, other: AppliedStrategy): boolean {
   return one.strategy === other.strategy && one.from === other.from;
+}
+
+interface RuledAgain {
+  readonly resource: string;
+  readonly contest: NonNullable<Detected["contest"]>;
+  readonly applied: AppliedStrategy;
+}
+
+/** Finds why it is not known how the conflict would have been ruled on; `undefined` where it is known. */
+function findUnknownRuling(
+  { resource, contest, applied }: RuledAgain,
+  under: Under,
+): { readonly would: string; readonly because: string } | undefined {
+  if (needsMerge(contest, applied))
+    return {
+      would: "a three-way merge is tried",
+      because: "what would have come of a merge is not recorded",
+    };
+  if (!isOfUnknownHome(resource, { recorded: contest, ruled: applied }, under)) return undefined;
+  return {
+    would: `${applied.strategy} decides`,
+    because: "which folder `~` of a pattern stands for is not recorded",
+  };
 }
 
 /** A plugin's ruling takes the place of the strategy, but for what is high-risk. */

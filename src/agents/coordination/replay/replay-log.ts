@@ -6,12 +6,13 @@
  */
 import type { Command } from "../contracts/commands.ts";
 import { epochMsOf, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
-import { isFact, type FactDraft, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
+import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
 import { record } from "../dispatch/record.ts";
 import { evolve } from "../ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../ledger/state.ts";
 import type { Outputs } from "./criteria-again.ts";
 import { decideAgain, type Again } from "./decide-again.ts";
+import { draftOf } from "./told-fact.ts";
 
 /** Where a log first differs from what is derived. */
 export interface Difference {
@@ -163,10 +164,6 @@ function createDecided(
 ): Decided {
   const { command } = "command" in again ? again : {};
   return { ...states, facts: [lead, ...decidedFacts.slice(1)], ...(command && { command }) };
-}
-
-function draftOf({ type, payload }: FactEvent): FactDraft {
-  return { type, payload } as FactDraft;
 }
 
 /** The first event that is not recorded as it is derived. */

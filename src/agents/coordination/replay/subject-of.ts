@@ -1,9 +1,15 @@
 /** Owns: what a decision is about, and giving the facts of another decision the names of the recorded ones. */
 import type { Command } from "../contracts/commands.ts";
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { Decided } from "./replay-log.ts";
+
+/** Returns the fixed part of a step. */
+export function specOf(state: Coordination, stepId: StepId): StepAdmitted | undefined {
+  return state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec;
+}
 
 /** The one step that a command is about; nothing where it is about several, or the whole coordination. */
 export function subjectOf(before: Coordination, { command, facts: [fact] }: Decided): StepId | undefined {

@@ -20,69 +20,59 @@ export function commandsFromFacts(state: Coordination, facts: readonly FactEvent
   if (lead.type === "coordination.created") return [{ type: "openCoordination", ...lead.payload }];
   // It may follow the end.
   if (lead.type === "usage.recorded") return [{ type: "recordUsage", ...lead.payload }];
-  return state.kind === "open" ? commandsFromLead(state, lead, facts) : [];
+  if (state.kind !== "open") return [];
+  const read = READERS[lead.type] as Reader<FactEvent["type"]> | undefined;
+  return read?.(state, lead, facts) ?? [];
 }
 
-function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: readonly FactEvent[]): Command[] {
-  switch (lead.type) {
-    case "step.admitted":
-      return commandsFromAdmission(lead, facts);
-    case "step.dispatched":
-    case "step.acknowledged":
-    case "step.reported":
-    case "step.progressed":
-    case "child.observed":
-    case "step.child_stopped":
-    case "step.completed":
-    case "step.failed":
-    case "step.timed_out":
-    case "step.outcome_refused":
-    case "step.skipped":
-    case "step.retry_granted":
-      return commandsFromStepFact(state, lead, facts);
-    case "result.withheld":
-    case "result.shortened":
-    case "message.suppressed":
-    case "result.held":
-    case "result.verified":
-    case "verification.failed":
-      return commandsFromResultFact(state, lead);
-    case "coordination.escalated":
-    case "escalation.answered":
-    case "escalation.notified":
-    case "escalation.forwarded":
-    case "escalation.closed":
-    case "session.told":
-      return commandsFromQuestionFact(state, lead, facts);
-    case "resource.changed":
-      return [{ type: "recordChange", ...lead.payload }];
-    case "write.undetermined":
-      return [{ type: "recordUndetermined", ...lead.payload }];
-    case "privilege.refused":
-      return [{ type: "recordRefusedCall", ...readFields(lead.payload) }];
-    case "budget.reached":
-      return [{ type: "stopAtBudget", stepId: lead.payload.stepId, stopped: lead.payload.stopped }];
-    case "budget.lent":
-      return commandsFromLoan(lead.payload);
-    case "claim.released":
-    case "conflict.resolved":
-      return commandsFromClaimFact(state, lead, facts);
-    case "coordination.cancel_requested":
-      return [{ type: "cancelCoordination", ...readFields(lead.payload) }];
-    case "worktree.opened":
-    case "worktree.merge_begun":
-    case "worktree.merged":
-    case "worktree.conflicted":
-    case "worktree.removed":
-      return commandsFromWorktreeFact(lead, facts);
-    case "plan.judged":
-      return [{ type: "judgePlan", ...lead.payload }];
-    case "coordination.terminal":
-      return [SETTLE];
-    default:
-      return [];
-  }
-}
+type Reader<T extends FactEvent["type"]> = (
+  state: OpenCoordination,
+  lead: Fact<T>,
+  facts: readonly FactEvent[],
+) => Command[];
+
+const READERS: { readonly [T in FactEvent["type"]]?: Reader<T> } = {
+  "step.admitted": (_, lead, facts) => commandsFromAdmission(lead, facts),
+  "step.dispatched": (_, lead) => commandsFromDispatch(lead.payload),
+  "step.acknowledged": (_, lead) => [{ type: "acknowledgeStep", ...lead.payload }],
+  "step.reported": (_, lead) => [{ type: "reportStep", ...readFields(lead.payload) }],
+  "step.progressed": (_, lead) => [{ type: "recordProgress", ...readFields(lead.payload) }],
+  "child.observed": (_, lead) => [{ type: "observeChild", ...readFields(lead.payload) }],
+  "step.child_stopped": (_, lead) => [{ type: "stopChild", ...readFields(lead.payload) }],
+  "step.completed": (state, lead) => commandsFromCompletion(state, lead.payload),
+  "step.failed": commandsFromFailure,
+  "step.timed_out": (_, lead) => commandsFromTimeOut(lead.payload),
+  "step.outcome_refused": (_, lead) => [commandFromLateOutcome(lead.payload)],
+  "step.skipped": (state, _, facts) => commandsFromSkips(state, facts),
+  "step.retry_granted": (_, lead) => commandsFromRetry(lead.payload.by, lead.payload.stepId),
+  "result.withheld": commandsFromResultFact,
+  "result.shortened": commandsFromResultFact,
+  "message.suppressed": commandsFromResultFact,
+  "result.held": commandsFromResultFact,
+  "result.verified": commandsFromResultFact,
+  "verification.failed": commandsFromResultFact,
+  "coordination.escalated": commandsFromQuestion,
+  "escalation.answered": (state, lead) => commandsFromAnswer(state, lead.payload),
+  "escalation.notified": (_, lead) => [{ type: "recordNotice", ...lead.payload }],
+  "escalation.forwarded": commandsFromForwarding,
+  "escalation.closed": (state, lead, facts) => commandsFromClosing(state, lead.payload, facts),
+  "session.told": (_, lead) => [{ type: "recordTelling", ...lead.payload }],
+  "resource.changed": (_, lead) => [{ type: "recordChange", ...lead.payload }],
+  "write.undetermined": (_, lead) => [{ type: "recordUndetermined", ...lead.payload }],
+  "privilege.refused": (_, lead) => [{ type: "recordRefusedCall", ...readFields(lead.payload) }],
+  "budget.reached": (_, { payload: { stepId, stopped } }) => [{ type: "stopAtBudget", stepId, stopped }],
+  "budget.lent": (_, lead) => commandsFromLoan(lead.payload),
+  "claim.released": (_, lead) => commandsFromRelease(lead.payload),
+  "conflict.resolved": (state, lead, facts) => commandsFromResolution(state, lead.payload, facts),
+  "coordination.cancel_requested": (_, lead) => [{ type: "cancelCoordination", ...readFields(lead.payload) }],
+  "worktree.opened": commandsFromWorktreeFact,
+  "worktree.merge_begun": commandsFromWorktreeFact,
+  "worktree.merged": commandsFromWorktreeFact,
+  "worktree.conflicted": commandsFromWorktreeFact,
+  "worktree.removed": commandsFromWorktreeFact,
+  "plan.judged": (_, lead) => [{ type: "judgePlan", ...lead.payload }],
+  "coordination.terminal": () => [SETTLE],
+};
 
 const SETTLE: Command = { type: "settleCoordination" };
 
@@ -131,58 +121,20 @@ function commandsFromSpawn(
   return [{ ...spawn, child: { childSessionKey, childRunId } }, spawn];
 }
 
-type StepLead = Fact<
-  | "step.dispatched"
-  | "step.acknowledged"
-  | "step.reported"
-  | "step.progressed"
-  | "child.observed"
-  | "step.child_stopped"
-  | "step.completed"
-  | "step.failed"
-  | "step.timed_out"
-  | "step.outcome_refused"
-  | "step.skipped"
-  | "step.retry_granted"
->;
+function commandsFromDispatch({
+  stepId,
+  attempt,
+  targetSession,
+  message,
+  gateway,
+}: FactPayloads["step.dispatched"]): Command[] {
+  if (targetSession === undefined) return [];
+  const sent = { ...(message && { message }), ...(gateway !== undefined && { gateway }) };
+  return [{ type: "dispatchStep", stepId, attempt, targetSession, ...sent }];
+}
 
-function commandsFromStepFact(
-  state: OpenCoordination,
-  lead: StepLead,
-  facts: readonly FactEvent[],
-): Command[] {
-  switch (lead.type) {
-    case "step.dispatched": {
-      const { stepId, attempt, targetSession, message, gateway } = lead.payload;
-      if (targetSession === undefined) return [];
-      const sent = { ...(message && { message }), ...(gateway !== undefined && { gateway }) };
-      return [{ type: "dispatchStep", stepId, attempt, targetSession, ...sent }];
-    }
-    case "step.acknowledged":
-      return [{ type: "acknowledgeStep", ...lead.payload }];
-    case "child.observed":
-      return [{ type: "observeChild", ...readFields(lead.payload) }];
-    case "step.reported":
-      return [{ type: "reportStep", ...readFields(lead.payload) }];
-    case "step.progressed":
-      return [{ type: "recordProgress", ...readFields(lead.payload) }];
-    case "step.child_stopped":
-      return [{ type: "stopChild", ...readFields(lead.payload) }];
-    case "step.completed":
-      return commandsFromCompletion(state, lead.payload);
-    case "step.failed":
-      return commandsFromFailure(state, lead, facts);
-    case "step.timed_out": {
-      const { stepId, attempt, via, usage } = lead.payload;
-      return [{ type: "timeOutStep", stepId, attempt, via, ...(usage && { usage }) }];
-    }
-    case "step.outcome_refused":
-      return [commandFromLateOutcome(lead.payload)];
-    case "step.skipped":
-      return commandsFromSkips(state, facts);
-    case "step.retry_granted":
-      return commandsFromRetry(lead.payload.by, lead.payload.stepId);
-  }
+function commandsFromTimeOut({ stepId, attempt, via, usage }: FactPayloads["step.timed_out"]): Command[] {
+  return [{ type: "timeOutStep", stepId, attempt, via, ...(usage && { usage }) }];
 }
 
 /** Returns the commands behind a completed step. The confidence in its last words is recorded only when it was held. */
@@ -275,36 +227,6 @@ function commandsFromRetry(
   return stepId === undefined ? [all] : [all, { ...all, stepId }];
 }
 
-type QuestionLead = Fact<
-  | "coordination.escalated"
-  | "escalation.answered"
-  | "escalation.notified"
-  | "escalation.forwarded"
-  | "escalation.closed"
-  | "session.told"
->;
-
-function commandsFromQuestionFact(
-  state: OpenCoordination,
-  lead: QuestionLead,
-  facts: readonly FactEvent[],
-): Command[] {
-  switch (lead.type) {
-    case "coordination.escalated":
-      return commandsFromQuestion(state, lead);
-    case "escalation.answered":
-      return commandsFromAnswer(state, lead.payload);
-    case "escalation.notified":
-      return [{ type: "recordNotice", ...lead.payload }];
-    case "escalation.forwarded":
-      return commandsFromForwarding(state, lead);
-    case "escalation.closed":
-      return commandsFromClosing(state, lead.payload, facts);
-    case "session.told":
-      return [{ type: "recordTelling", ...lead.payload }];
-  }
-}
-
 function commandsFromClosing(
   state: OpenCoordination,
   { escalationId, resolution, by }: FactPayloads["escalation.closed"],
@@ -344,19 +266,16 @@ function commandsFromWithdrawal({ conflicts }: OpenCoordination, facts: readonly
   ]);
 }
 
-type ClaimLead = Fact<"claim.released" | "conflict.resolved">;
+function commandsFromRelease({ because, token }: FactPayloads["claim.released"]): Command[] {
+  const alone: Command = { type: "releaseClaims", because, tokens: [token] };
+  return because === "coordination_ended" ? [SETTLE, alone] : [alone];
+}
 
-function commandsFromClaimFact(
+function commandsFromResolution(
   state: OpenCoordination,
-  lead: ClaimLead,
+  { conflictId, because }: FactPayloads["conflict.resolved"],
   facts: readonly FactEvent[],
 ): Command[] {
-  if (lead.type === "claim.released") {
-    const { because, token } = lead.payload;
-    const alone: Command = { type: "releaseClaims", because, tokens: [token] };
-    return because === "coordination_ended" ? [SETTLE, alone] : [alone];
-  }
-  const { conflictId, because } = lead.payload;
   const operatorAnswer = ANSWERS.find((answer) => answer.replaceAll("_", "-") === because);
   if (!operatorAnswer) return [];
   const claim = claimGiven(state, facts) ?? { token: state.newestToken + 1, expiresAtMs: 0 as EpochMs };

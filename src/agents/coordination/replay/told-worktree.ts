@@ -2,10 +2,19 @@
 import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { withEarlier } from "./told-fact.ts";
+import type { OpenCoordination } from "../ledger/state.ts";
+import { NOTHING, withEarlier, type Fact } from "./told-fact.ts";
+
+type WorktreeLead = Fact<
+  "worktree.opened" | "worktree.merge_begun" | "worktree.merged" | "worktree.conflicted" | "worktree.removed"
+>;
 
 /** Returns the commands that lead to the facts of worktrees, for deciding them again. */
-export function commandsFromWorktreeFact(lead: FactEvent, facts: readonly FactEvent[]): Command[] {
+export function commandsFromWorktreeFact(
+  _state: OpenCoordination,
+  lead: WorktreeLead,
+  facts: readonly FactEvent[],
+): Command[] {
   switch (lead.type) {
     case "worktree.opened":
       return [{ type: "openWorktree", ...lead.payload }];
@@ -22,8 +31,6 @@ export function commandsFromWorktreeFact(lead: FactEvent, facts: readonly FactEv
       const question = findQuestion(facts[changed.length + 1]);
       return withEarlier<AskAboutMerge>({ type: "askAboutMerge", ...lead.payload, changed, question });
     }
-    default:
-      return [];
   }
 }
 
@@ -44,5 +51,5 @@ function listChangedBeforeQuestion(
 /** Where nobody was asked the question does not matter. */
 function findQuestion(fact: FactEvent | undefined): AskAboutMerge["question"] {
   const question = fact?.type === "coordination.escalated" ? fact.payload.question : undefined;
-  return question ?? { sha256: "0".repeat(64), bytes: 0 };
+  return question ?? NOTHING;
 }

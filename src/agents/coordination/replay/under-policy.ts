@@ -11,9 +11,16 @@ import type { HeldDecision, StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { gatesSchema, type GatesConfig } from "../contracts/config/gates-config.ts";
 import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
-import { kindOf } from "../contracts/resource-names.ts";
-import type { CoordinationPlan, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
+import { isBelowHome, isFile, kindOf } from "../contracts/resource-names.ts";
+import type {
+  ArbiterPolicy,
+  ConflictStrategy,
+  CoordinationPlan,
+  CoordinationStep,
+  FailurePolicy,
+} from "../contracts/plan.ts";
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
+import type { TreeBudget } from "../contracts/usage.ts";
 import type { Gate, StepVerify } from "../contracts/verification.ts";
 import { findAgentGate, type AgentGate } from "../gates/agent-gate.ts";
 import { convertToBasisPointsUp, convertToBasisPointsDown } from "../gates/stated-confidence.ts";
@@ -52,10 +59,21 @@ function applyQuestionPolicy(
   };
 }
 
-/** A plan states its own budget. */
+/** A plan states its own budget. An empty one of the policy is none; else the recorded limits stay that it does not name. */
 function chooseBudget({ plan, budget: recorded }: Created, { budget }: ReplayPolicy): Created["budget"] {
   if (plan || !budget) return recorded;
-  return Object.keys(budget).length > 0 ? budget : undefined;
+  if (Object.keys(budget).length === 0) return undefined;
+  const { agents: named } = budget;
+  return { ...recorded, ...budget, ...(named && { agents: mergeAgentLimits(named, recorded?.agents) }) };
+}
+
+type AgentLimits = NonNullable<TreeBudget["agents"]>;
+
+function mergeAgentLimits(named: AgentLimits, recorded: AgentLimits = {}): AgentLimits {
+  const merged = Object.entries(named).map(
+    ([id, limits]) => [id, { ...recorded[id as keyof AgentLimits], ...limits }] as const,
+  );
+  return { ...recorded, ...Object.fromEntries(merged) };
 }
 
 function applyFailurePolicy(recorded: FailurePolicy, { failurePolicy = {} }: ReplayPolicy): FailurePolicy {
@@ -151,8 +169,8 @@ function applyGatePolicyToStep(
   if (gates.enabled === false) return undefined;
   const ofAgent = findAgentGate(gates, agentId);
   // Where nothing held its results, what the file does not name is as in any configuration.
-  const otherwise = gate ?? createOpenGate();
-  const checks = listChecksUnderPolicy(otherwise, ofAgent, verify);
+  const otherwise = gate ?? createOpenGate(verify);
+  const checks = listChecksUnderPolicy(otherwise, gates, { ofAgent, verify });
   return {
     threshold: raiseThreshold(otherwise, ofAgent.confidenceThreshold ?? gates.confidenceThreshold, verify),
     ...(otherwise.holdMismatch && { holdMismatch: true }),
@@ -177,17 +195,28 @@ function demandUnder(
 
 const DEFAULTS = gatesSchema.parse({});
 
-function createOpenGate(): Gate {
-  return { threshold: convertToBasisPointsUp(DEFAULTS.confidenceThreshold) };
+/** Creates the gate of a step under the defaults, with what a plan asks for it. */
+function createOpenGate({
+  confidenceThreshold = 0,
+  requireConfidence,
+  checks,
+  revisionsMax,
+}: StepVerify): Gate {
+  return {
+    threshold: convertToBasisPointsUp(Math.max(DEFAULTS.confidenceThreshold, confidenceThreshold)),
+    ...(requireConfidence && { requireConfidence: true }),
+    ...(checks && { checks: Object.keys(checks) }),
+    ...(revisionsMax !== undefined && { revisionsMax }),
+  };
 }
 
-/** Where the policy names checks for the agent, they take the place of all others but those of the plan and of plugins. */
+/** Where the policy names agents, the checks of this one take the place of all others but those of the plan and of plugins. */
 function listChecksUnderPolicy(
   { checks = [] }: Gate,
-  { checks: named }: AgentGate,
-  verify: StepVerify,
+  { agents }: Partial<GatesConfig>,
+  { ofAgent: { checks: named = [] }, verify }: { readonly ofAgent: AgentGate; readonly verify: StepVerify },
 ): string[] {
-  if (!named) return checks;
+  if (!agents) return checks;
   const planned = new Set(Object.keys(verify.checks ?? {}));
   const kept = checks.filter((key) => planned.has(key) || key.startsWith("plugin:"));
   return [...new Set([...named, ...kept])].slice(0, BOUNDS.checksPerResultMax);
@@ -220,11 +249,47 @@ export function chooseStrategyUnderPolicy(
     operator: { ...conflicts, strategy },
     ...(plan && { plan: plan.conflictPolicy }),
   });
+  if (isOfKeptList(applied, ruled, conflicts)) return applied;
   if (isNamedByPattern(ruled)) return ruled;
   // Where a plan's text is not kept, the applied strategy tells its rule.
-  const isPlans = applied.from === "plan" && !plan && strategy !== "manual_review";
-  const hasOtherList = conflicts.highRisk !== undefined;
-  return conflicts.strategy === undefined || isPlans ? withdrawHighRisk(applied, hasOtherList) : ruled;
+  const isPlans = !plan && isRuleOfPlan(applied, strategy);
+  return conflicts.strategy === undefined || isPlans ? withdrawHighRisk(applied) : ruled;
+}
+
+function isRuleOfPlan({ from }: AppliedStrategy, strategy: ConflictStrategy): boolean {
+  return from === "plan" && strategy !== "manual_review";
+}
+
+/**
+ * True where a pattern decided about a file then, and none does under the policy, although one begins with `~`: the log does not
+ * say which folder that is.
+ */
+export function isOfUnknownHome(
+  resource: string,
+  { recorded, ruled }: { readonly recorded: AppliedStrategy; readonly ruled: AppliedStrategy },
+  { policy: { conflicts = {} }, plan }: Under,
+): boolean {
+  if (!isFile(resource) || ruled.from === "high_risk") return false;
+  const ofPlan = plan?.conflictPolicy ?? {};
+  if (recorded.from === "high_risk")
+    return [...(conflicts.highRisk ?? []), ...(ofPlan.highRisk ?? [])].some(isBelowHome);
+  return listOverridesOf(recorded, conflicts, ofPlan).some(({ resource: pattern }) => isBelowHome(pattern));
+}
+
+/** Lists the exceptions of those whose exception, or strategy, decided then. */
+function listOverridesOf({ from }: AppliedStrategy, operator: ArbiterPolicy, plan: ArbiterPolicy) {
+  if (from === "operator") return operator.overrides ?? [];
+  return from === "plan" ? (plan.overrides ?? []) : [];
+}
+
+/** True where a list decided then that the policy has none in place of. */
+function isOfKeptList(
+  { from }: AppliedStrategy,
+  ruled: AppliedStrategy,
+  { highRisk, overrides }: ArbiterPolicy,
+): boolean {
+  if (from === "high_risk") return highRisk === undefined;
+  return from === "operator" && overrides === undefined && ruled.from !== "high_risk";
 }
 
 /** For what hard links share it was chosen by a name that the call gave the file, which the conflict does not have. */
@@ -237,8 +302,8 @@ function isNamedByPattern({ from }: AppliedStrategy): boolean {
 }
 
 /** High-risk by a list that the policy replaces. */
-function withdrawHighRisk(applied: AppliedStrategy, hasOtherList: boolean): AppliedStrategy {
-  return applied.from === "high_risk" && hasOtherList ? { strategy: "owner_wins", from: "default" } : applied;
+function withdrawHighRisk(applied: AppliedStrategy): AppliedStrategy {
+  return applied.from === "high_risk" ? { strategy: "owner_wins", from: "default" } : applied;
 }
 
 /** A coordination under way, as it goes on under the policy. Steps that have ended stay as they are, and so do doubts. */

@@ -8,7 +8,6 @@
 import type { Command } from "../contracts/commands.ts";
 import { assertInvariant } from "../contracts/errors.ts";
 import { epochMsOf, OWNER_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
-import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import { decide } from "../dispatch/decide.ts";
 import { planDispatch, type Effect } from "../dispatch/effects/plan-dispatch.ts";
@@ -18,7 +17,14 @@ import { explainOtherOrigin } from "./built-on-another.ts";
 import { factsOf, type Detected } from "./decide-again.ts";
 import { explainDecision, timeOf, describeDecisions } from "./decision-text.ts";
 import { explainReachedBudget, isStoppedAsWell } from "./policy-budget.ts";
-import { checkEvidence, withPolicy, type EvidenceCheck } from "./policy-command.ts";
+import {
+  checkEvidence,
+  weighDrafts,
+  withKeptGate,
+  withPolicy,
+  type EvidenceCheck,
+  type Weighed,
+} from "./policy-command.ts";
 import type { Decided } from "./replay-log.ts";
 import { ruleOnConflictUnderPolicy } from "./policy-conflict.ts";
 import { isSameValue } from "./same-value.ts";
@@ -26,9 +32,11 @@ import {
   isMootWithoutSubject,
   isTransferable,
   listTouchedSteps,
+  specOf,
   subjectOf,
   withNamesOf,
 } from "./subject-of.ts";
+import { draftOf } from "./told-fact.ts";
 import { stateUnder, type Under } from "./under-policy.ts";
 
 /** A decision that would have been another one. */
@@ -164,10 +172,6 @@ function takeTold(world: World, { before, facts: [fact] }: Decided): void {
   else apply(world, [draftOf(fact)]);
 }
 
-function draftOf({ type, payload }: FactEvent): FactDraft {
-  return { type, payload } as FactDraft;
-}
-
 function takeConflict(world: World, decided: Decided, under: Under): void {
   const { state } = world;
   const { facts } = decided;
@@ -216,13 +220,17 @@ function takeCommand(world: World, decided: Commanded, under: Under): void {
   const policyCommand = withPolicy({ state: world.state, command, facts, under, evidence });
   const decision = decide(world.state, policyCommand, world.now);
   const drafts = giveRecordedNames(world, facts, factsOf(decision));
-  apply(world, drafts);
-  if (evidence.kind === "unknown") noteMissingEvidence(world, decided, evidence);
   const recorded = facts.map(draftOf);
+  const decideOn = (state: Coordination): readonly FactDraft[] =>
+    giveRecordedNames(world, facts, factsOf(decide(state, policyCommand, world.now)));
+  const weighed = weighDrafts(subject, { before, after: world.state, recorded, drafts, under, decideOn });
+  apply(world, weighed.applied);
+  if (evidence.kind === "unknown") noteMissingEvidence(world, decided, evidence);
   if (isSameValue(recorded, drafts)) return;
   const reason = decision.kind === "refused" ? decision.reason : undefined;
   if (drafts.length === 0 || isRefusedSpawn(command, reason)) noteNotDecided(world, decided, reason);
-  else compareWords(world, decided, drafts);
+  else compareWords(world, decided, weighed);
+  world.state = withKeptGate(world.state, weighed);
 }
 
 /** A spawn that a budget refuses leaves a fact about the budget, and no step. */
@@ -306,9 +314,8 @@ function stepIn({ before }: Decided, fact: FactEvent): StepId | undefined {
 }
 
 /** Step by step: what was decided of each, and what would have been. */
-function compareWords(world: World, decided: Commanded, drafts: readonly FactDraft[]): void {
-  const { before, facts } = decided;
-  const recorded = Map.groupBy(facts, (fact) => listTouchedSteps(before, [fact])[0]);
+function compareWords(world: World, decided: Commanded, { drafts, certainty, because }: Weighed): void {
+  const recorded = Map.groupBy(decided.facts, (fact) => stepIn(decided, fact));
   const derived = Map.groupBy(drafts, (draft) => listTouchedSteps(world.state, [draft])[0]);
   for (const stepId of new Set([...recorded.keys(), ...derived.keys()])) {
     const was = (recorded.get(stepId) ?? []).map(draftOf);
@@ -319,14 +326,10 @@ function compareWords(world: World, decided: Commanded, drafts: readonly FactDra
       ...(stepId && { stepId }),
       decided: describeDecisions(was) || "nothing",
       would: describeDecisions(would) || "nothing",
-      why: explainDecision({ recorded: was, derived: would, spec }),
-      certainty: "differs",
+      why: `${explainDecision({ recorded: was, derived: would, spec })}${because}`,
+      certainty,
     });
   }
-}
-
-function specOf(state: Coordination, stepId: StepId): StepAdmitted | undefined {
-  return state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec;
 }
 
 /** Leaves the recorded history of a step: what was recorded of it from here on is no evidence. */

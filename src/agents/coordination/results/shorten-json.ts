@@ -1,4 +1,4 @@
-/** Owns: shortening JSON so that it stays JSON: long texts lose their middle, and members are left out. */
+/** Owns: shortening JSON so that it stays JSON: long texts lose their middle, and members are left out. Numbers stay as written. */
 import type { ReadOn } from "./read-on.ts";
 import { cutHead, cutTail } from "./cut-text.ts";
 
@@ -7,6 +7,8 @@ export type JsonValue =
 
 /** Reading more takes longer than the host's event loop should wait. */
 const READ_CHARS_MAX = 1_000_000;
+/** Keeping the numbers of more values as they are written takes longer, too. */
+const EXACT_VALUES_MAX = 20_000;
 
 export interface Shortening {
   readonly charsMax: number;
@@ -33,7 +35,10 @@ function shortenBareJson(json: string, shortening: Shortening): string | undefin
   if (!isLikeJson(json)) return undefined;
   if (json.length > READ_CHARS_MAX) return JSON.stringify(createExcerpt(json, shortening));
   try {
-    return JSON.stringify(shortenValue(JSON.parse(json) as JsonValue, shortening));
+    const value = parseExactly(json);
+    return JSON.stringify(
+      value === undefined ? createExcerpt(json, shortening) : shortenWithNote(value, shortening),
+    );
   } catch {
     return undefined;
   }
@@ -42,6 +47,49 @@ function shortenBareJson(json: string, shortening: Shortening): string | undefin
 function isLikeJson(text: string): boolean {
   return (text.startsWith("{") && text.endsWith("}")) || (text.startsWith("[") && text.endsWith("]"));
 }
+
+/** The parts of JSON that Node has and TypeScript does not declare yet. */
+interface SourceJson {
+  parse(
+    text: string,
+    revive: (key: string, value: JsonValue, context: { readonly source?: string }) => JsonValue,
+  ): JsonValue;
+  rawJSON(text: string): JsonValue;
+  isRawJSON(value: JsonValue): boolean;
+}
+
+const SOURCE_JSON = JSON as unknown as SourceJson;
+
+/**
+ * Parses JSON. A number that would be written differently, like a long id or 1.0, keeps the text that it has; `undefined` where the JSON
+ * may have such a number among more values than can be looked at one by one. @throws SyntaxError where it is not JSON
+ */
+function parseExactly(json: string): JsonValue | undefined {
+  if (hasManyValues(json)) {
+    const read = JSON.parse(json) as JsonValue;
+    return NUMBER_THAT_CHANGES.test(json) ? undefined : read;
+  }
+  return SOURCE_JSON.parse(json, (_, value, { source }) =>
+    typeof value === "number" && source !== undefined && String(value) !== source
+      ? SOURCE_JSON.rawJSON(source)
+      : value,
+  );
+}
+
+function hasManyValues(json: string): boolean {
+  // A string without an end is passed over as well: no text takes more than one pass.
+  const signs = /"(?:[^"\\]|\\.)*"?|[,[{]/gsu;
+  let values = 1;
+  for (let sign = signs.exec(json); sign; sign = signs.exec(json)) {
+    if (!sign[0].startsWith('"')) values += 1;
+    if (values > EXACT_VALUES_MAX) return true;
+  }
+  return false;
+}
+
+/** Finds a number of 16 characters or more, with an exponent or a zero at its end, close to zero, or minus zero. Texts may look so, too. */
+const NUMBER_THAT_CHANGES =
+  /[[,:]\s*(?:-?(?:[\d.]{16}|[\d.]+e|\d+\.\d*0(?=[\s,\]}])|0\.0{6})|-0(?=[\s,\]}]))/iu;
 
 /** How much of a value is kept. */
 interface Measure {
@@ -52,9 +100,17 @@ interface Measure {
 
 /** Returns a value whose JSON has `charsMax` characters at most: as much of the given one as fits. */
 export function shortenValue(value: JsonValue, shortening: Shortening): JsonValue {
-  const json = JSON.stringify(value);
+  return JSON.stringify(value).length <= shortening.charsMax ? value : shortenWithNote(value, shortening);
+}
+
+/** The note stands there also where the whole value fits, because its text was written in another way. */
+function shortenWithNote(value: JsonValue, shortening: Shortening): JsonValue {
   const { charsMax, readOn } = shortening;
-  if (json.length <= charsMax) return value;
+  // Adding the note copies the value.
+  if (JSON.stringify(value).length <= charsMax) {
+    const whole = addNote(value, readOn(0));
+    if (JSON.stringify(whole).length <= charsMax) return whole;
+  }
   for (let step = 1; charsMax >> step > TEXT_CHARS_MIN; step += 1) {
     const measure = {
       textChars: charsMax >> step,
@@ -64,15 +120,17 @@ export function shortenValue(value: JsonValue, shortening: Shortening): JsonValu
     const shortened = addNote(shortenWith(value, measure), readOn(0));
     if (JSON.stringify(shortened).length <= charsMax) return shortened;
   }
-  return createExcerpt(json, shortening);
+  return createExcerpt(JSON.stringify(value), shortening);
 }
 
 const TEXT_CHARS_MIN = 16;
 
+/** Takes the place of a note that the value has from somebody else, which would say how to read another text. */
 function addNote(value: JsonValue, note: string): JsonValue {
   if (isList(value)) return [...value, note];
   if (typeof value !== "object" || value === null) return { [NOTE]: note, value };
-  return { [NOTE]: note, ...value };
+  const { [NOTE]: _, ...rest } = value;
+  return { [NOTE]: note, ...rest };
 }
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
@@ -81,7 +139,7 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
 
 function shortenWith(value: JsonValue, measure: Measure): JsonValue {
   if (typeof value === "string") return shortenString(value, measure.textChars);
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || SOURCE_JSON.isRawJSON(value)) return value;
   if (measure.depth === 0) return isList(value) ? `(${value.length} items left out)` : "(an object left out)";
   const inner = { ...measure, depth: measure.depth - 1 };
   return isList(value) ? shortenList(value, inner) : shortenObject(value, inner);
@@ -106,10 +164,10 @@ function shortenList(list: readonly JsonValue[], measure: Measure): JsonValue {
 }
 
 function shortenObject(object: { readonly [key: string]: JsonValue }, measure: Measure): JsonValue {
-  const entries = Object.entries(object);
-  const kept = entries.filter(([key]) => key.length <= KEY_CHARS_MAX).slice(0, measure.members);
-  const leftOut = entries.length - kept.length;
-  const shortened = kept.map(([key, value]) => [key, shortenWith(value, measure)] as const);
+  const keys = Object.keys(object);
+  const kept = keys.filter((key) => key.length <= KEY_CHARS_MAX).slice(0, measure.members);
+  const leftOut = keys.length - kept.length;
+  const shortened = kept.map((key) => [key, shortenWith(object[key] as JsonValue, measure)] as const);
   if (leftOut > 0) shortened.push(["_leftOut", `${leftOut} members`]);
   return Object.fromEntries(shortened);
 }

@@ -23,7 +23,9 @@ const BREAK = "\n";
 /** The end says mostly what it came to: the last line is whole, or stays JSON where it is. */
 function endOf(text: string, charsMax: number, readOn: Shortening["readOn"]): string {
   const lastLine = text.slice(text.lastIndexOf("\n") + 1);
-  const json = lastLine.length > charsMax ? shortenJsonText(lastLine, { charsMax, readOn }) : undefined;
+  // A text of one line is not JSON, or it would not get here.
+  const isLong = lastLine.length > charsMax && lastLine.length < text.length;
+  const json = isLong ? shortenJsonText(lastLine, { charsMax, readOn }) : undefined;
   return json !== undefined && json.length <= charsMax ? json : cutBeforeLine(cutTail(text, charsMax));
 }
 

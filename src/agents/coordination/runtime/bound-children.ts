@@ -1,5 +1,6 @@
 /** Owns: which child sessions of a coordination stay bound when its log is removed, because they may live on without it. */
 import { BOUNDS } from "../contracts/bounds.ts";
+import { isChildKey } from "../contracts/host-agent-id.ts";
 import type { CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { KnownCoordination, Step } from "../ledger/state.ts";
 import { nameOfChild } from "../ledger/summary.ts";
@@ -23,38 +24,48 @@ export function createBoundChildList(ledger: BoundLedger): ListBoundChildren {
     const state = await readStoredState(ledger, coordinationId);
     // Another prune removed it meanwhile.
     if (state.kind === "unopened") return [];
-    const isBound = createBoundCheck(ledger, (runId, stepId) => {
+    const findHold = createHoldMemory(ledger, (runId, stepId) => {
       if (runId !== coordinationId) return findRemembered(runId, stepId);
       const step = state.steps.get(stepId);
       return Promise.resolve(step && createRememberedStep(step));
     });
-    return listBound(state, isBound);
+    return listBound(state, findHold);
   };
 }
 
-type BoundCheck = (session: SessionKey) => Promise<boolean>;
+/**
+ * Whether privileges hold a session, as far as the ledger knows those above it. `untold`: it was spawned, and only the host knows by
+ * whom.
+ */
+type Hold = "bound" | "free" | "untold";
+
+type FindHold = (session: SessionKey) => Promise<Hold>;
 
 async function listBound(
   { children, steps }: KnownCoordination,
-  isBound: BoundCheck,
+  findHold: FindHold,
 ): Promise<readonly BoundChild[]> {
   const bound: BoundChild[] = [];
   for (const [session, stepId] of children) {
     const step = steps.get(stepId);
-    const binding = step && (await findBinding(step, session, isBound));
-    if (binding) bound.push({ session, stepId, binding });
+    const bindings = step ? await listBindings(step, session, findHold) : [];
+    bound.push(...bindings.map((binding) => ({ session, stepId, binding })));
   }
   return bound;
 }
 
-async function findBinding(
-  step: Step,
-  session: SessionKey,
-  isBound: BoundCheck,
-): Promise<ChildBinding | undefined> {
-  if (isEverythingWithheld(step, session)) return "gate";
-  const { privilege, sourceSession } = step.spec;
-  return privilege || (await isBound(sourceSession)) ? "privilege" : undefined;
+async function listBindings(step: Step, session: SessionKey, findHold: FindHold): Promise<ChildBinding[]> {
+  const bindings: ChildBinding[] = [];
+  if (isEverythingWithheld(step, session)) bindings.push("gate");
+  if (step.spec.privilege || (await isHeldFromAbove(step, findHold))) bindings.push("privilege");
+  return bindings;
+}
+
+/** True also where nobody could tell it later: the host knows the parents of the children that it made for a model, and no others. */
+async function isHeldFromAbove({ spec, phase }: Step, findHold: FindHold): Promise<boolean> {
+  const hold = await findHold(spec.sourceSession);
+  const isOfHost = spec.planned === undefined && phase.attempt <= 1;
+  return hold === "bound" || (hold === "untold" && !isOfHost);
 }
 
 /** The fields that a step was admitted with and that no later event changes. */
@@ -70,27 +81,32 @@ function createRememberedStep({ spec: { privilege, sourceSession } }: Step): Rem
 }
 
 /** Many children have the same session above them, so each session is looked up once. */
-function createBoundCheck(ledger: BoundLedger, findStep: FindStep): BoundCheck {
-  const answers = new Map<SessionKey, Promise<boolean>>();
+function createHoldMemory(ledger: BoundLedger, findStep: FindStep): FindHold {
+  const holds = new Map<SessionKey, Promise<Hold>>();
   return (session) => {
-    const answer = answers.get(session) ?? findBound(ledger, findStep, session);
-    answers.set(session, answer);
-    return answer;
+    const hold = holds.get(session) ?? findHoldOf(ledger, findStep, session);
+    holds.set(session, hold);
+    return hold;
   };
 }
 
 /** Returns whether a step from the session up to its owner is bound, as `findBoundsOfSession` says it (H3). */
-async function findBound(ledger: BoundLedger, findStep: FindStep, session: SessionKey): Promise<boolean> {
+async function findHoldOf(ledger: BoundLedger, findStep: FindStep, session: SessionKey): Promise<Hold> {
   let above = session;
   for (let depth = 0; depth < BOUNDS.privilegeDepthMax; depth += 1) {
     const found: Found | undefined = await ledger.find(nameOfChild(above));
     const step = found?.stepId && (await findStep(found.runId, found.stepId));
-    if (!step) return (await ledger.pruned.findBinding(above)) !== undefined;
-    if (step.isNarrowed) return true;
+    if (!step) return findHoldOfUnknown(ledger, above);
+    if (step.isNarrowed) return "bound";
     above = step.sourceSession;
   }
   // Nobody can tell what holds a session whose way up has no end.
-  return true;
+  return "bound";
+}
+
+async function findHoldOfUnknown({ pruned }: BoundLedger, session: SessionKey): Promise<Hold> {
+  if ((await pruned.listBindings(session)).includes("privilege")) return "bound";
+  return isChildKey(session) ? "untold" : "free";
 }
 
 /** Remembers the steps of the coordinations that it read, and begins anew where they become too many. */

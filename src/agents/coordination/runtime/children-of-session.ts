@@ -13,9 +13,10 @@ import {
 } from "../contracts/ids.ts";
 import { isOwnerElsewhere, type GatewayPlace } from "../contracts/coordination-summary.ts";
 import type { ContentsReader } from "../ports/content-store.ts";
-import type { LedgerQueries } from "../ports/ledger-queries.ts";
+import type { LedgerQueries, RunsQuery } from "../ports/ledger-queries.ts";
 import type { CoordinationView, StepView } from "./log/coordination-view.ts";
 import { listFoundRuns } from "./log/read-found.ts";
+import { readUnlessDamaged } from "./log/read-state.ts";
 import { quoteUnlessPlain, removeUnseen } from "./questions/plain-text.ts";
 
 /** A child of a session, as the ledger has it. */
@@ -29,10 +30,12 @@ export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, Contents
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
 
-/** Coordinations that are looked into, the newest first, and the children that are enough. */
+/** Coordinations that are looked into, the newest first: open ones, and others. */
+const OPEN_RUNS_MAX = 200;
 const RUNS_MAX = 20;
 /** Coordinations looked at, where another gateway's session of the same key may have opened some. */
 const LOOKED_MAX = 2_000;
+/** The children that are enough. */
 const CHILDREN_MAX = 200;
 
 /** Lists the children of a session, the newest first. @throws CoordinationError as `LedgerQueries.findRuns` */
@@ -40,32 +43,96 @@ export async function listChildren(
   reads: Omit<ChildrenReads, "getMany">,
   session: SessionKey,
 ): Promise<readonly ChildOfSession[]> {
+  return (await findChildren(reads, session)).children;
+}
+
+/** Says of which children the session may have more than were found. */
+interface Cuts {
+  readonly isOpenCut: boolean;
+  readonly isEndedCut: boolean;
+}
+
+interface FoundChildren extends Cuts {
+  readonly children: readonly ChildOfSession[];
+}
+
+/**
+ * Finds the children of a session. Where they are too many, open ones come before those that have ended, and newer ones before older.
+ * A coordination whose log is damaged is left out, and may have had more of them.
+ */
+async function findChildren(
+  reads: Omit<ChildrenReads, "getMany">,
+  session: SessionKey,
+): Promise<FoundChildren> {
+  const openRuns = await findRunsOfSession(reads, { filter: { session }, status: "running" }, OPEN_RUNS_MAX);
+  const newestRuns = await findRunsOfSession(reads, { filter: { session } }, RUNS_MAX);
   const children: ChildOfSession[] = [];
-  for (const runId of await findRunsOfSession(reads, session)) {
-    const view = await reads.view(runId);
-    const steps = (view?.steps ?? []).filter(
-      ({ sourceSession, stepId }) => sourceSession === session && stepId !== DELIVERY_STEP_ID,
-    );
-    children.push(...steps.map((step) => ({ coordinationId: runId, step })));
-    if (children.length >= CHILDREN_MAX) break;
+  const damaged: CoordinationId[] = [];
+  for (const [index, runId] of [...new Set([...openRuns.runIds, ...newestRuns.runIds])].entries()) {
+    if (index >= openRuns.runIds.length && children.length > CHILDREN_MAX) break;
+    const found = await readUnlessDamaged(() => listChildrenIn(reads, runId, session));
+    if (found) children.push(...found);
+    else damaged.push(runId);
   }
-  return children.toSorted((a, b) => b.step.admittedAtMs - a.step.admittedAtMs).slice(0, CHILDREN_MAX);
+  const ordered = orderOpenFirst(children.toSorted(compareNewestFirst));
+  return {
+    children: ordered.slice(0, CHILDREN_MAX).toSorted(compareNewestFirst),
+    isOpenCut:
+      openRuns.isCut ||
+      ordered.slice(CHILDREN_MAX).some((child) => !hasEnded(child)) ||
+      damaged.some((runId) => openRuns.runIds.includes(runId)),
+    isEndedCut: newestRuns.isCut || ordered.length > CHILDREN_MAX || damaged.length > 0,
+  };
+}
+
+async function listChildrenIn(
+  reads: Pick<ChildrenReads, "view">,
+  coordinationId: CoordinationId,
+  session: SessionKey,
+): Promise<readonly ChildOfSession[]> {
+  const { steps = [] } = (await reads.view(coordinationId)) ?? {};
+  return steps
+    .filter(({ sourceSession, stepId }) => sourceSession === session && stepId !== DELIVERY_STEP_ID)
+    .map((step) => ({ coordinationId, step }));
+}
+
+function compareNewestFirst(a: ChildOfSession, b: ChildOfSession): number {
+  return b.step.admittedAtMs - a.step.admittedAtMs;
+}
+
+function orderOpenFirst(children: readonly ChildOfSession[]): readonly ChildOfSession[] {
+  return [...children.filter((child) => !hasEnded(child)), ...children.filter(hasEnded)];
+}
+
+function hasEnded({ step }: ChildOfSession): boolean {
+  return ENDED.has(step.status);
+}
+
+interface FoundRuns {
+  readonly runIds: readonly CoordinationId[];
+  /** There may be more. */
+  readonly isCut: boolean;
 }
 
 /** Finds the newest coordinations that a session owns or takes part in, without those of such a session of another gateway. */
 async function findRunsOfSession(
   reads: Pick<ChildrenReads, "findRuns" | keyof GatewayPlace>,
-  session: SessionKey,
-): Promise<readonly CoordinationId[]> {
+  query: RunsOfSession,
+  runsMax: number,
+): Promise<FoundRuns> {
   const runIds: CoordinationId[] = [];
   let looked = 0;
-  for await (const { runId, summary } of listFoundRuns(reads, { filter: { session } })) {
+  for await (const { runId, summary } of listFoundRuns(reads, query)) {
+    if (runIds.length === runsMax || looked === LOOKED_MAX) return { runIds, isCut: true };
     looked += 1;
     // A child's key is its own in every gateway, also where the coordination was opened in another one.
-    if (!isOwnerElsewhere(summary, session, reads)) runIds.push(runId);
-    if (runIds.length === RUNS_MAX || looked === LOOKED_MAX) break;
+    if (!isOwnerElsewhere(summary, query.filter.session, reads)) runIds.push(runId);
   }
-  return runIds;
+  return { runIds, isCut: false };
+}
+
+interface RunsOfSession extends Pick<RunsQuery, "status"> {
+  readonly filter: { readonly session: SessionKey };
 }
 
 const ENDED: ReadonlySet<StepView["status"]> = new Set([
@@ -90,8 +157,9 @@ export async function describeChildren(
   reads: ChildrenReads,
   session: SessionKey,
 ): Promise<string | undefined> {
-  const children = await listChildren(reads, session);
-  return children.length === 0 ? undefined : formatChildren(children, await readTasks(reads, children));
+  const { children, ...cuts } = await findChildren(reads, session);
+  if (children.length === 0) return undefined;
+  return formatChildren(children, await readTasks(reads, children), cuts);
 }
 
 /** Children that the session did not name are told apart by how their tasks begin. */
@@ -99,7 +167,9 @@ function readTasks(
   reads: ChildrenReads,
   children: readonly ChildOfSession[],
 ): Promise<ReadonlyMap<string, string>> {
-  const unnamed = children.filter(({ step }) => step.name === undefined).slice(0, LINES_MAX);
+  const unnamed = orderOpenFirst(children)
+    .filter(({ step }) => step.name === undefined)
+    .slice(0, LINES_MAX);
   return unnamed.length === 0
     ? Promise.resolve(new Map())
     : reads.getMany([...new Set(unnamed.map(({ step }) => step.input.sha256))]);
@@ -110,24 +180,31 @@ const LINES_MAX = 40;
 /** For how many children are left out. */
 const REST_CHARS = 80;
 
+/** Returns the note with these children. */
 export function formatChildren(
   children: readonly ChildOfSession[],
   tasks: ReadonlyMap<string, string>,
+  { isOpenCut, isEndedCut }: Cuts = { isOpenCut: false, isEndedCut: false },
 ): string {
-  const open = children.filter(({ step }) => !ENDED.has(step.status));
-  const ended = children.filter(({ step }) => ENDED.has(step.status));
-  const head = `[Coordination] Your history was compacted. You have ${open.length} open and ${ended.length} ended subagents; do not spawn again what one of them does or did.`;
+  const endedCount = children.filter(hasEnded).length;
+  const openCount = children.length - endedCount;
+  const head = `[Coordination] Your history was compacted. You have ${formatCount(openCount, isOpenCut)} open and ${formatCount(endedCount, isEndedCut)} ended subagents; do not spawn again what one of them does or did.`;
   const lines: string[] = [];
   let room = NOTE_CHARS_MAX - head.length - HOW.length - REST_CHARS;
-  for (const child of [...open, ...ended]) {
+  for (const child of orderOpenFirst(children)) {
     const line = `- ${describeChild(child, tasks)}`;
     if (lines.length === LINES_MAX || line.length + 1 > room) break;
     lines.push(line);
     room -= line.length + 1;
   }
   const left = children.length - lines.length;
-  const rest = left === 0 ? [] : [`- and ${left} more: coordination_status lists your coordinations`];
+  const leftCount = formatCount(left, isOpenCut || isEndedCut);
+  const rest = left === 0 ? [] : [`- and ${leftCount} more: coordination_status lists your coordinations`];
   return [head, ...lines, ...rest, HOW].join("\n");
+}
+
+function formatCount(count: number, isCut: boolean): string {
+  return isCut ? `at least ${count}` : String(count);
 }
 
 function describeChild({ coordinationId, step }: ChildOfSession, tasks: ReadonlyMap<string, string>): string {

@@ -21,7 +21,7 @@ import { createChildWatch, type ChildWatch } from "./spawns/child-watch.ts";
 import { createArbiter, type Arbiter } from "./arbiter/arbiter.ts";
 import type { ArbitrationDependencies } from "./arbiter/arbiter-dependencies.ts";
 import { createDispatcher, type Dispatcher } from "./effects/dispatcher.ts";
-import { createOwnerTurns, type OwnerTurns } from "./effects/owner-turns.ts";
+import { createOwnerTurns, type OwnerTurns } from "./environment/owner-turns.ts";
 import type { GateDependencies } from "./environment/gate-dependencies.ts";
 import { isStrict } from "../ledger/withheld-words.ts";
 import { gateOf } from "./held-results/gate-of.ts";
@@ -74,6 +74,8 @@ export interface CoordinatorDependencies
   readonly budget?: TreeBudget;
   /** Texts that were kept back and may outlive this coordinator; absent: its own. */
   readonly withheld?: WithheldTexts;
+  /** Turns under way, which may outlive this coordinator; absent: its own. */
+  readonly turns?: OwnerTurns;
 }
 
 /** Hears of the turns of sessions. */
@@ -125,6 +127,7 @@ interface Core extends Omit<CoordinatorDependencies, "usage"> {
   readonly usage: UsageRecorder;
   readonly withheld: WithheldTexts;
   readonly runs: RunLog;
+  readonly turns: OwnerTurns;
   readonly dispatcher: Dispatcher;
   readonly childTurns: TurnsByName;
   readonly opening: AdmitDependencies["opening"];
@@ -164,7 +167,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     },
     onDecided: (state, basis) => dispatcher.decided(state, basis),
   });
-  const turns = createOwnerTurns();
+  const turns = dependencies.turns ?? createOwnerTurns();
   const childTurns = createTurnsByName();
   const worktreeTurns = createTurnsByName();
   const waits = createQuestionWaits(dependencies.clock);
@@ -172,26 +175,22 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const plans = createPlanSource(dependencies);
   const forks = createForkSources(dependencies);
   const arbiter = createArbiter({ ...dependencies, plans, runs });
+  const book = dependencies.usage ?? createUsageBook("own");
+  const usage = createUsageRecorder({ ...dependencies, runs, book });
+  const common = { ...dependencies, runs, usage, turns, withheld, childTurns };
   const dispatcher: Dispatcher = createDispatcher({
-    ...dependencies,
-    runs,
-    turns,
+    ...common,
     plans,
     forks,
-    withheld,
     ...(shared && { ownRuns: shared.ownRuns, homes: shared.homes }),
     onOpen: arbiter.opened,
     arbiter,
     merging: createTurnsByName(),
     worktreeTurns,
-    childTurns,
     waits,
   });
-  const book = dependencies.usage ?? createUsageBook("own");
-  const usage = createUsageRecorder({ ...dependencies, runs, book });
-  const life = new AbortController();
   const opening = createTurnsByName();
-  const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, opening, life };
+  const core: Core = { ...common, dispatcher, opening, life: new AbortController() };
   const { lookAt, giveBack } = dispatcher;
   const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, lookAt, giveBack };
   const requested = { ...planning, usage, opening, newCoordinationId: dependencies.newCoordinationId };

@@ -14,21 +14,22 @@ const FIRST_AFTER_MS = 60_000;
 /** The ledger that is pruned, and how. */
 export interface RegularPruning {
   readonly ledger: PrunedLedger & { readonly exports: Pick<ExportCursors, "holder"> };
-  /** Runs that ended more than so many days ago are removed. */
-  readonly keepDays: number;
+  /** Runs that ended more than so many days ago are removed; `undefined`: none are. */
+  readonly keepDays: number | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Prunes a minute after the start, and then a day after each time. */
-export function startPruning(options: RegularPruning): { stop(): Promise<void> } {
-  const { clock } = options;
+/** Prunes a minute after the start, and then a day after each time. Returns `undefined` where no run is to be removed. */
+export function startPruning(options: RegularPruning): { stop(): Promise<void> } | undefined {
+  const { clock, keepDays } = options;
+  if (keepDays === undefined) return undefined;
   const stopping = new AbortController();
   let pruning = Promise.resolve();
   let cancel = (): void => undefined;
   const wakeAfter = (ms: number): void => {
     cancel = clock.wakeAt(addMs(clock.now(), ms), () => {
-      pruning = pruneOnce(options, stopping.signal).then(() => {
+      pruning = pruneOnce(options, keepDays, stopping.signal).then(() => {
         if (!stopping.signal.aborted) wakeAfter(DAY_MS);
       });
     });
@@ -45,7 +46,8 @@ export function startPruning(options: RegularPruning): { stop(): Promise<void> }
 
 /** Never rejects: a ledger that is busy now is pruned the next day. */
 async function pruneOnce(
-  { ledger, keepDays, clock, logger }: RegularPruning,
+  { ledger, clock, logger }: RegularPruning,
+  keepDays: number,
   signal: AbortSignal,
 ): Promise<void> {
   const beforeMs = addMs(clock.now(), -keepDays * DAY_MS);

@@ -14,6 +14,7 @@ import type { ContentReader } from "../ports/content-store.ts";
 import type { LogReader } from "../ports/ledger-store.ts";
 import { listOutputsOfCriteria } from "../replay/criteria-again.ts";
 import { replayOf, replayOn, type Decided, type Difference, type Replaying } from "../replay/replay-log.ts";
+import { listUntestedGates } from "../replay/untested-gates.ts";
 import { createCounterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
 import { parseJsonOrNothing } from "../std/parse-json.ts";
 
@@ -52,6 +53,10 @@ export interface ReplayedUnder {
   readonly plan: "kept" | "deleted" | "none";
   /** The policy has a budget and the coordination is a plan, which states its own. */
   readonly isBudgetLeftOut?: true;
+  /** Settings of the policy that the log holds too little of to decide by them. */
+  readonly untested: readonly string[];
+  /** Sentences on what of the policy, or of the plan, was not looked at. */
+  readonly limits: readonly string[];
 }
 
 export interface NextAct {
@@ -108,6 +113,7 @@ function assertThere({ kind, coordinationId, nextSequence }: Coordination, from:
 
 interface Under {
   readonly about: Pick<ReplayedUnder, "plan" | "isBudgetLeftOut">;
+  readonly policy: ReplayPolicy;
   readonly other: Counterfactual;
   decisions: number;
 }
@@ -222,6 +228,7 @@ async function underOf(
       plan: plan ? "kept" : content ? "deleted" : "none",
       ...(isBudgetLeftOut && { isBudgetLeftOut }),
     },
+    policy,
     other: createCounterfactual({ policy, ...(plan && { plan }) }),
     decisions: 0,
   };
@@ -236,7 +243,8 @@ async function readPlan(store: ReplayStore, sha256: string): Promise<Coordinatio
 
 function resultOf({ under }: Reading, recorded: Coordination): ReplayedUnder | undefined {
   if (!under) return undefined;
-  const { about } = under;
+  const untested = listUntestedGates(under.policy, recorded);
+  const about = { ...under.about, untested, limits: describeLimits({ ...under.about, untested }) };
   const status = statusOf(recorded);
   if (under.decisions === 0)
     return { ...about, points: [], leftOut: 0, uncertain: [], recorded: status, would: status, next: [] };
@@ -250,6 +258,27 @@ function resultOf({ under }: Reading, recorded: Coordination): ReplayedUnder | u
     would: statusOf(state),
     next: next.map(actOf),
   };
+}
+
+/** Says why the budget of a policy is not tested on a plan. */
+export const BUDGET_OF_PLANS = "It bounds coordinations that spawns open; a plan states its own.";
+
+/** Says how much is known of a plan whose text is not kept any more. */
+export const DEMANDS_OF_PLANS =
+  "What the steps of such a plan ask for beyond the operator is known only as far as the ledger says.";
+
+function describeLimits({
+  plan,
+  isBudgetLeftOut,
+  untested,
+}: Pick<ReplayedUnder, "plan" | "isBudgetLeftOut" | "untested">): string[] {
+  return [
+    ...(isBudgetLeftOut ? [`Left out: budget. ${BUDGET_OF_PLANS}`] : []),
+    ...(untested.length > 0
+      ? [`Not tested, because the log does not hold what they decide on: ${untested.join(", ")}.`]
+      : []),
+    ...(plan === "deleted" ? [`The text of the plan is not kept any more. ${DEMANDS_OF_PLANS}`] : []),
+  ];
 }
 
 function statusOf(state: Coordination): string {

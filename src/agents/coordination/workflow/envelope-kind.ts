@@ -4,7 +4,7 @@
  */
 import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome } from "./node-contract/node-type.ts";
-import { draftStop } from "./node-contract/run-end.ts";
+import { draftFailedEnd } from "./node-contract/run-end.ts";
 import type { WorkflowRun } from "./state/workflow-state.ts";
 
 export type EnvelopeKind = "valid" | "refusal";
@@ -98,17 +98,5 @@ export function draftDivergenceAtRequest(
       payload: { sourceRunId, atSequence, originalEventId, divergenceKind: "output", divergencePoint },
     },
     ...draftFailedEnd(run, nodeId, error),
-  ];
-}
-
-function draftFailedEnd(
-  run: WorkflowRun,
-  nodeId: string,
-  error: { readonly code: string; readonly message: string },
-): WorkflowDraft[] {
-  return [
-    { type: "node.failed", nodeId, payload: { nodeId, error } },
-    ...draftStop(run, error.message).filter((draft) => draft.nodeId !== nodeId),
-    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
   ];
 }

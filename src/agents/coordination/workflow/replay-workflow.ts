@@ -25,7 +25,7 @@ export interface ReplayContext extends RunContext {
   /** Events before it are as they are in the source. */
   readonly derivesFrom?: number;
   /** The call of a model that was asked again, and whose recorded outcome stands. */
-  readonly askedEffectId?: string;
+  readonly askedEffectId?: string | undefined;
 }
 
 export interface RecordedPart {
@@ -46,6 +46,11 @@ export interface ReplayedPart {
     /** The next event tells what came of asking a model, which may be asked again. */
     | { readonly kind: "ask"; readonly effect: AskEffect }
     | { readonly kind: "diverged"; readonly divergence: Divergence };
+}
+
+/** Copies or derives the next events of a record. */
+export function replayPart(run: WorkflowRun, context: ReplayContext, recorded: RecordedPart): ReplayedPart {
+  return copyRecorded(run, context.derivesFrom ?? 0, recorded) ?? replayRecorded(run, context, recorded);
 }
 
 /** Events as they are in the source, up to where something begins that may reach behind `derivesFrom`. */

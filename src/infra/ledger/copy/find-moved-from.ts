@@ -14,14 +14,14 @@ export interface Move {
   readonly isFromShared: boolean;
   /** The same of the target. */
   readonly isShared: boolean;
-  /** The gateway whose own ledger the source is, where whoever copies has named it. */
+  /** The gateway whose own ledger the source is, or a target that is a file is to be, where whoever copies has named it. */
   readonly gateway?: string | undefined;
 }
 
 /**
  * Returns the gateway that opened what names none; `undefined` where nothing lacks a name, and for a file.
  * @throws CoordinationError `INPUT_INVALID` where the gateway has to be named, where another one was named before, where it is named
- * for a file, and where a file would get open coordinations of several gateways
+ * from a file to a file, and where a file would get open coordinations of other gateways than its own
  */
 export async function findMovedFrom(source: CopySource, move: Move): Promise<string | undefined> {
   const { to, isShared, gateway } = move;
@@ -44,13 +44,13 @@ export async function findMovedFrom(source: CopySource, move: Move): Promise<str
   return movedFrom;
 }
 
-async function checkMoveToFile(source: CopySource, { to, isFromShared, gateway }: Move): Promise<void> {
-  if (gateway !== undefined)
+async function checkMoveToFile(source: CopySource, move: Move): Promise<void> {
+  if (move.isFromShared) await refuseOtherGateways(source, move);
+  else if (move.gateway !== undefined)
     throw new CoordinationError(
       "INPUT_INVALID",
-      `${to} is a file, which only one gateway uses; leave --gateway out`,
+      `${source.place} and ${move.to} are files, which only one gateway uses; leave --gateway out`,
     );
-  if (isFromShared) await refuseSeveralGateways(source, to);
 }
 
 async function hasUnnamed(source: CopySource): Promise<boolean> {
@@ -58,7 +58,24 @@ async function hasUnnamed(source: CopySource): Promise<boolean> {
   return false;
 }
 
-async function refuseSeveralGateways(source: CopySource, to: string): Promise<void> {
+async function refuseOtherGateways(source: CopySource, { to, gateway }: Move): Promise<void> {
+  const [first, ...more] = (await listOpenGateways(source)).filter((name) => name !== gateway);
+  if (first === undefined) return;
+  const names = more.length === 0 ? `gateway ${first}` : `gateways ${[first, ...more].join(" and ")}`;
+  const user = gateway === undefined ? "only one gateway" : `only ${gateway}`;
+  const left = gateway === undefined ? " with --gateway and the one that is left" : "";
+  const remedy =
+    gateway === undefined && more.length === 0
+      ? `Say with --gateway which gateway is to use the file; only ${first} can`
+      : `Start a gateway on the source, cancel the coordinations of the other gateways or let them end, stop it, and copy then${left}`;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${source.place} has open coordinations of the ${names}, and ${to} is a file that ${user} uses: it would take them for its own. ${remedy}`,
+  );
+}
+
+/** Lists the gateways with open coordinations, by name. */
+async function listOpenGateways(source: CopySource): Promise<string[]> {
   const movedFrom = await source.readMovedFrom();
   const gateways = new Set<string>();
   for await (const page of readPages(source, RUN_TABLE))
@@ -66,13 +83,7 @@ async function refuseSeveralGateways(source: CopySource, to: string): Promise<vo
       const gateway = readGateway(row) ?? movedFrom;
       if (gateway !== undefined) gateways.add(gateway);
     }
-  if (gateways.size <= 1) return;
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `${source.place} has open coordinations of the gateways ${[...gateways].toSorted().join(" and ")}, and ${to} is a file, ` +
-      "which only one gateway uses: it would take them all for its own. Start a gateway on the source, cancel the " +
-      "coordinations of the other gateways or let them end, stop it, and copy then",
-  );
+  return [...gateways].toSorted();
 }
 
 const COLUMNS = Object.keys(RUN_TABLE.columns);

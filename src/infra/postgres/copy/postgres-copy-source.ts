@@ -2,11 +2,11 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CopiedCounts, CopySource } from "../../ledger/copy/copy-sides.ts";
 import {
+  runTransaction,
   WITHOUT_TIME_LIMIT,
   type ConnectOptions,
   type PostgresDatabase,
   type SendQuery,
-  type WriterConnection,
 } from "../database/connect.ts";
 import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
@@ -50,21 +50,12 @@ function createSource(database: PostgresDatabase, query: SendQuery, before: stri
 }
 
 /** As the tables are now, which the snapshot does not show. It may hold the only connection for reading. */
-async function stampOutside(database: PostgresDatabase): Promise<string> {
-  let writer: WriterConnection | undefined;
-  let isBroken = true;
-  try {
-    writer = await database.connectWriter({ isUnlimited: true });
-    await writer.query(`begin isolation level read committed read only; ${WITHOUT_TIME_LIMIT}`);
-    const stamp = await stampTables(writer.query);
-    await writer.query("commit");
-    isBroken = false;
-    return stamp;
-  } catch (error) {
-    throw toLedgerError(error, database);
-  } finally {
-    writer?.release(isBroken);
-  }
+function stampOutside(database: PostgresDatabase): Promise<string> {
+  const stamp = async (query: SendQuery): Promise<string> => {
+    await query(`begin isolation level read committed read only; ${WITHOUT_TIME_LIMIT}`);
+    return stampTables(query);
+  };
+  return runTransaction(database, stamp, { isUnlimited: true });
 }
 
 /** Only a writer changes the schema of a ledger. */

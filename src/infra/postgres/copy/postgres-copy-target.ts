@@ -17,6 +17,7 @@ import { COPY_MARK } from "../../ledger/half-copy.ts";
 import {
   COMMIT_TO_DISK,
   connect,
+  runTransaction,
   WITHOUT_TIME_LIMIT,
   type ConnectOptions,
   type PostgresDatabase,
@@ -24,7 +25,6 @@ import {
 } from "../database/connect.ts";
 import { checkSchema, readApplied } from "../database/migrate-schema.ts";
 import { openDatabase } from "../database/open-server.ts";
-import { toLedgerError } from "../database/postgres-errors.ts";
 import { createRowReader, SQL_TYPES } from "./postgres-row-reader.ts";
 
 export interface PostgresCopyOptions extends ConnectOptions {
@@ -72,7 +72,7 @@ async function refuseUsed(options: PostgresCopyOptions): Promise<void> {
 function createTarget(database: PostgresDatabase, { busyTimeoutMs }: ConnectOptions): CopyTarget {
   const { name: place, query } = database;
   const change = (work: (send: SendQuery) => Promise<void>): Promise<void> =>
-    runTransaction(database, busyTimeoutMs, work);
+    changeTables(database, busyTimeoutMs, work);
   return {
     place,
     readRows: createRowReader(query),
@@ -113,27 +113,17 @@ const GATEWAYS = `
   order by id`;
 
 /** Answers have no time limit; locks of other processes are waited for as long as `busyTimeoutMs` says. */
-async function runTransaction(
+function changeTables(
   database: PostgresDatabase,
   busyTimeoutMs: number,
   work: (send: SendQuery) => Promise<void>,
 ): Promise<void> {
-  let writer: Awaited<ReturnType<PostgresDatabase["connectWriter"]>> | undefined;
-  let isBroken = true;
-  try {
-    writer = await database.connectWriter({ isUnlimited: true });
-    await writer.query(
-      `begin isolation level read committed; ${WITHOUT_TIME_LIMIT}; set local lock_timeout = ${busyTimeoutMs}`,
-    );
-    await work(writer.query);
-    await writer.query("commit");
-    isBroken = false;
-  } catch (error) {
-    throw toLedgerError(error, database);
-  } finally {
-    // A connection that ends in the middle takes its transaction with it.
-    writer?.release(isBroken);
-  }
+  const begin = `begin isolation level read committed; ${WITHOUT_TIME_LIMIT}; set local lock_timeout = ${busyTimeoutMs}`;
+  const change = async (send: SendQuery): Promise<void> => {
+    await send(begin);
+    await work(send);
+  };
+  return runTransaction(database, change, { isUnlimited: true });
 }
 
 interface MarkRow {

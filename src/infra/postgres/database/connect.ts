@@ -135,6 +135,31 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
   };
 }
 
+/**
+ * Lends the connection for writing to one transaction, which `work` begins, and commits what it did.
+ * @throws CoordinationError
+ */
+export async function runTransaction<T>(
+  database: PostgresDatabase,
+  work: (query: SendQuery) => Promise<T>,
+  options?: { readonly isUnlimited: boolean },
+): Promise<T> {
+  let writer: WriterConnection | undefined;
+  let isBroken = true;
+  try {
+    writer = await database.connectWriter(options);
+    const result = await work(writer.query);
+    await writer.query("commit");
+    isBroken = false;
+    return result;
+  } catch (error) {
+    throw toLedgerError(error, database);
+  } finally {
+    // A connection that ends in the middle takes its transaction with it.
+    writer?.release(isBroken);
+  }
+}
+
 function ignoreError(): void {
   // The one who sent something is told.
 }

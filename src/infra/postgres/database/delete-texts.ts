@@ -5,9 +5,8 @@
  * in one transaction. Rows of coordinations that ended go first; then every old text without the mark goes.
  */
 import type { OpenLedger } from "./commit-queue.ts";
-import type { SendQuery } from "./connect.ts";
+import { runTransaction, type SendQuery } from "./connect.ts";
 import { lockLedger } from "./lock-ledger.ts";
-import { toLedgerError } from "./postgres-errors.ts";
 
 /** Texts deleted in one transaction at most. */
 const DELETED_AT_ONCE_MAX = 500;
@@ -46,12 +45,10 @@ async function deleteOldest(write: SendQuery, time: number): Promise<number> {
  * Ends the keeping of texts whose keepers have ended. Behind the lock of the ledger: an append that keeps one of them at the
  * same time would find the mark still there, and it would be taken from it.
  */
-async function releaseTexts({ database, busyTimeoutMs }: Retention): Promise<number> {
-  const writer = await database.connectWriter();
-  let isBroken = true;
-  try {
-    await Promise.all(lockLedger(writer.query, { busyTimeoutMs }));
-    const released = await writer.query<{ sha256: string }>(
+function releaseTexts({ database, busyTimeoutMs }: Retention): Promise<number> {
+  return runTransaction(database, async (query) => {
+    await Promise.all(lockLedger(query, { busyTimeoutMs }));
+    const released = await query<{ sha256: string }>(
       `delete from content_use
        where (run_key, sha256) in (
          select run_key, sha256
@@ -64,21 +61,24 @@ async function releaseTexts({ database, busyTimeoutMs }: Retention): Promise<num
        returning sha256`,
       { limit: RELEASED_AT_ONCE_MAX },
     );
-    await writer.query(
-      `update content
-       set kept = 0
-       where sha256 = any (@sha256s::text[])
-         and not exists (select 1 from content_use where content_use.sha256 = content.sha256)`,
-      { sha256s: released.map(({ sha256 }) => sha256) },
-    );
-    await writer.query("commit");
-    isBroken = false;
+    await clearKeptMarks(query, released);
     return released.length;
-  } catch (error) {
-    throw toLedgerError(error, database);
-  } finally {
-    writer.release(isBroken);
-  }
+  });
+}
+
+/** Takes the mark from those of the texts that nobody keeps any more. */
+export async function clearKeptMarks(
+  query: SendQuery,
+  released: readonly { readonly sha256: string }[],
+): Promise<void> {
+  if (released.length === 0) return;
+  await query(
+    `update content
+     set kept = 0
+     where sha256 = any (@sha256s::text[])
+       and not exists (select 1 from content_use where content_use.sha256 = content.sha256)`,
+    { sha256s: released.map(({ sha256 }) => sha256) },
+  );
 }
 
 /** Repeats a portion while it did all it may do at once, and returns how much was done. */

@@ -5,8 +5,7 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { checkApplied, checkRelease, readMigrations, type Migration } from "../../ledger/migrations.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
-import type { PostgresDatabase, SendQuery } from "./connect.ts";
-import { toLedgerError } from "./postgres-errors.ts";
+import { runTransaction, type PostgresDatabase, type SendQuery } from "./connect.ts";
 
 let loaded: readonly Migration[] | undefined;
 
@@ -34,29 +33,13 @@ export async function migrate(database: PostgresDatabase): Promise<void> {
     checkSchema(database.name, applied);
     return;
   }
-  const writer = await connectWriter(database);
-  let isBroken = true;
-  try {
+  await runTransaction(database, async (query) => {
     // With another isolation it would not see what the process did that had the lock before.
-    await writer.query("begin isolation level read committed");
+    await query("begin isolation level read committed");
     // A lock of the transaction: it ends with it, also behind a pooler.
-    await writer.query("select pg_advisory_xact_lock(@lock::bigint)", { lock: MIGRATION_LOCK });
-    await applyMigrations(database.name, writer.query);
-    await writer.query("commit");
-    isBroken = false;
-  } catch (error) {
-    throw toLedgerError(error, database);
-  } finally {
-    writer.release(isBroken);
-  }
-}
-
-async function connectWriter(database: PostgresDatabase): ReturnType<PostgresDatabase["connectWriter"]> {
-  try {
-    return await database.connectWriter();
-  } catch (error) {
-    throw toLedgerError(error, database);
-  }
+    await query("select pg_advisory_xact_lock(@lock::bigint)", { lock: MIGRATION_LOCK });
+    await applyMigrations(database.name, query);
+  });
 }
 
 async function applyMigrations(name: string, query: SendQuery): Promise<void> {

@@ -14,10 +14,10 @@ import {
   BINDING_LABELS,
   createPageValues,
   createPrunableRun,
-  FIND_BINDING,
+  LIST_BINDINGS,
   LEAVE_TRACE,
   leaveJoinedFamilies,
-  readBinding,
+  readBindings,
   SELECT_NEWER_RUNS,
   selectPrunableRuns,
   type BindingRow,
@@ -25,9 +25,9 @@ import {
   type PrunableRow,
 } from "../../ledger/prunable-runs.ts";
 import type { OpenLedger } from "./commit-queue.ts";
-import type { SendQuery } from "./connect.ts";
+import { runTransaction, type SendQuery } from "./connect.ts";
+import { clearKeptMarks } from "./delete-texts.ts";
 import { lockLedger } from "./lock-ledger.ts";
-import { toLedgerError } from "./postgres-errors.ts";
 
 export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): PrunedRuns {
   return {
@@ -36,8 +36,8 @@ export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): 
         (await hasTraces(query)) ? countPruned(query) : { runs: 0, events: 0, claims: 0 },
       ),
     find: (runId) => guarded(async () => ((await hasTraces(query)) ? findPruned(query, runId) : undefined)),
-    findBinding: (session) =>
-      guarded(async () => readBinding((await query<BindingRow>(FIND_BINDING, { session }))[0])),
+    listBindings: (session) =>
+      guarded(async () => readBindings(await query<BindingRow>(LIST_BINDINGS, { session }))),
   };
 }
 
@@ -92,25 +92,16 @@ export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
 const PAGE = selectPrunableRuns("false");
 
 /** Behind the lock of the ledger, as every append: so no run grows, and none begins, while runs are removed. */
-async function removeBehindLock(
+function removeBehindLock(
   { database, busyTimeoutMs, now }: PruningLedger,
   runs: readonly RemovableRun[],
   basis: PruningBasis,
 ): Promise<RemovedRuns> {
-  const writer = await database.connectWriter();
-  let isBroken = true;
-  try {
-    await Promise.all(lockLedger(writer.query, { busyTimeoutMs }));
-    const newer = await writer.query<NewerRow>(SELECT_NEWER_RUNS, { newest: basis.newest });
-    const removed = await removeRuns(writer.query, leaveJoinedFamilies(runs, basis, newer), now());
-    await writer.query("commit");
-    isBroken = false;
-    return removed;
-  } catch (error) {
-    throw toLedgerError(error, database);
-  } finally {
-    writer.release(isBroken);
-  }
+  return runTransaction(database, async (query) => {
+    await Promise.all(lockLedger(query, { busyTimeoutMs }));
+    const newer = await query<NewerRow>(SELECT_NEWER_RUNS, { newest: basis.newest });
+    return removeRuns(query, leaveJoinedFamilies(runs, basis, newer), now());
+  });
 }
 
 async function removeRuns(
@@ -172,14 +163,7 @@ async function releaseTexts(query: SendQuery, runKeys: readonly number[]): Promi
     "delete from content_use where run_key = any (@runKeys::bigint[]) returning sha256",
     { runKeys },
   );
-  if (released.length === 0) return;
-  await query(
-    `update content
-     set kept = 0
-     where sha256 = any (@sha256s::text[])
-       and not exists (select 1 from content_use where content_use.sha256 = content.sha256)`,
-    { sha256s: released.map(({ sha256 }) => sha256) },
-  );
+  await clearKeptMarks(query, released);
 }
 
 interface LabelledRow {

@@ -1,8 +1,9 @@
 /** Owns: whether the labels of a run are those that its log says there must be, and no others. */
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import type { Report, RunHead } from "../../ledger/chain-check.ts";
 import { listLabels } from "../../ledger/event-labels.ts";
 import type { EventRow } from "../../ledger/event-row.ts";
+import type { RunHead } from "../../ledger/inspect/chain-check.ts";
+import type { Report } from "../../ledger/inspect/report.ts";
 
 export interface LabelRow {
   readonly run_key: number;

@@ -3,7 +3,7 @@
  * definitions in their own ways, so what is compared is which tables, indexes and triggers there are, that triggers are on,
  * and the text of the functions.
  */
-import type { Report } from "../../ledger/chain-check.ts";
+import { reportMigrations, type Report } from "../../ledger/inspect/report.ts";
 import type { SendQuery } from "../database/connect.ts";
 import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
 
@@ -85,8 +85,5 @@ async function checkFunctions(query: SendQuery, report: Report): Promise<void> {
 }
 
 export async function checkMigrations(query: SendQuery, report: Report): Promise<void> {
-  const recorded = new Map((await readApplied(query))?.map(({ number, sha256 }) => [number, sha256]));
-  for (const { number, sha256 } of loadMigrations())
-    if (recorded.get(number) !== sha256)
-      report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
+  reportMigrations((await readApplied(query)) ?? [], loadMigrations(), report);
 }

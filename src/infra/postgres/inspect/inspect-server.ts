@@ -10,48 +10,52 @@ import {
 import { isLedgerOutage } from "../../../agents/coordination/contracts/errors.ts";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+import { createChainCheck, type RunHead } from "../../ledger/inspect/chain-check.ts";
+import { MEMORY_CHECK, REPLACED_CHECK, TAG_CHECK } from "../../ledger/inspect/memory-checks.ts";
 import {
-  createChainCheck,
+  createReport,
+  reportClaims,
   reportCounts,
+  reportGaps,
+  selectGaps,
+  type Gap,
   type LedgerCounts,
+  type Numbered,
   type Report,
-  type RunHead,
-} from "../../ledger/chain-check.ts";
+} from "../../ledger/inspect/report.ts";
+import type { RowCheck } from "../../ledger/inspect/row-check.ts";
+import { CONTENT_CHECK, DEFINITION_CHECK, KEPT_CHECK } from "../../ledger/inspect/text-checks.ts";
+import { createOrderCheck, VERSION_CHECK } from "../../ledger/inspect/workspace-checks.ts";
 import type { HashedRow } from "../../ledger/stored-run.ts";
 import type { PostgresDatabase, SendQuery } from "../database/connect.ts";
 import { isUnreadable, toLedgerError } from "../database/postgres-errors.ts";
-import { checkClaims, checkContent, checkDefinitions, checkKept } from "./inspect-beside.ts";
 import { createLabelCheck, type LabelRow } from "./inspect-labels.ts";
-import { checkMemory, checkReplaced, checkTags } from "./inspect-memory.ts";
 import { checkMigrations, checkSchema } from "./inspect-schema.ts";
-import { checkOrder, checkVersions } from "./inspect-versions.ts";
 import { createRowsByRun, readRows } from "./read-rows.ts";
 
-/** Enough to see the extent of a damage; a report of a million lines helps nobody. */
-const PROBLEMS_MAX = 200;
+/** The end of a version of a workspace file that is not replaced. */
+const OPEN_END = "9007199254740991";
 
 /** Returns `problems`, to which it adds each one as it is found. */
 export async function inspectDatabase(
   database: PostgresDatabase,
   problems: StoredProblem[] = [],
 ): Promise<StoredProblem[]> {
-  const report: Report = (problem) => {
-    if (problems.length < PROBLEMS_MAX) problems.push(problem);
-  };
+  const report = createReport(problems);
   const checks = [
     checkSchema,
     checkMigrations,
     checkRuns,
     checkCount,
-    checkContent,
-    checkKept,
+    createTableCheck(CONTENT_CHECK),
+    createTableCheck(KEPT_CHECK),
     checkClaims,
-    checkDefinitions,
-    checkMemory,
-    checkTags,
-    checkReplaced,
-    checkVersions,
-    checkOrder,
+    createTableCheck(DEFINITION_CHECK),
+    createTableCheck(MEMORY_CHECK),
+    createTableCheck(TAG_CHECK),
+    createTableCheck(REPLACED_CHECK),
+    createTableCheck(VERSION_CHECK),
+    createTableCheck(createOrderCheck(OPEN_END)),
   ];
   // One snapshot for each: what another process appends meanwhile is no damage.
   for (const check of checks) await tryCheck(check, database, report);
@@ -78,6 +82,14 @@ async function tryCheck(check: Check, database: PostgresDatabase, report: Report
     if (isLedgerOutage(error)) throw error;
     report({ kind: "file_damaged", message: describeError(error) });
   }
+}
+
+function createTableCheck({ sql, begin }: RowCheck): Check {
+  return async (query, report) => {
+    const check = begin(report);
+    for await (const row of readRows(query, sql)) check.add(row);
+    check.end();
+  };
 }
 
 type CheckedRun = RunHead & { readonly kind: string; readonly ended: number; readonly summary: string };
@@ -161,20 +173,13 @@ async function checkCount(query: SendQuery, report: Report): Promise<void> {
     await checkGaps(query, report, { subject: "event number", rows: "event", key: "event_key" });
 }
 
-interface Numbered {
-  readonly subject: string;
-  readonly rows: string;
-  readonly key: string;
+async function checkGaps(query: SendQuery, report: Report, numbered: Numbered): Promise<void> {
+  reportGaps(numbered, await query<Gap>(selectGaps(numbered)), report);
 }
 
-async function checkGaps(query: SendQuery, report: Report, { subject, rows, key }: Numbered): Promise<void> {
-  const gaps = await query<{ before: number; after: number }>(
-    `select before, after
-     from (select ${key} as after, lag(${key}, 1, 0::bigint) over (order by ${key}) as before from ${rows} as counted) as numbered
-     where after <> before + 1
-     order by after
-     limit 20`,
-  );
-  for (const { before, after } of gaps)
-    report({ kind: "event_missing", message: `between ${subject} ${before} and ${after}, all are missing` });
+async function checkClaims(query: SendQuery, report: Report): Promise<void> {
+  const counted = await query<{ newest: number }>("select claim_token as newest from ledger_count");
+  const [claim] = await query<{ newest: number }>("select coalesce(max(token), 0) as newest from claim");
+  const tokens = counted.map(({ newest }) => newest);
+  reportClaims(tokens, claim?.newest ?? 0, report);
 }

@@ -4,8 +4,10 @@
  */
 import type { MemoryAsOf, MemoryJournal } from "../../../agents/coordination/ports/workflow-store.ts";
 import { memoryFromRow, type EntryRow } from "../../ledger/memory-entries.ts";
+import { eventNumberFromPosition } from "../../ledger/position-sql.ts";
 import type { SendQuery } from "../database/connect.ts";
 import type { OpenLedger } from "../database/commit-queue.ts";
+import { findPosition } from "./find-position.ts";
 
 const COLUMNS = "memory_id, content, tags, created_at, expires_at";
 
@@ -18,7 +20,7 @@ export function createMemoryJournal({ database: { query }, guarded, written }: O
   return {
     list: ({ tenant, scope }, { now, limit, tag, asOf }) =>
       guarded(async () => {
-        const before = await findPlace(query, asOf);
+        const before = await findEventNumber(query, asOf);
         if (before === undefined) return [];
         const sql = tag === undefined ? LIST : LIST_TAGGED;
         const values = { tenant, scope, now, limit, before, ...(tag !== undefined && { tag }) };
@@ -26,7 +28,7 @@ export function createMemoryJournal({ database: { query }, guarded, written }: O
       }),
     get: ({ tenant, scope }, id, { now, asOf }) =>
       guarded(async () => {
-        const before = await findPlace(query, asOf);
+        const before = await findEventNumber(query, asOf);
         if (before === undefined) return undefined;
         const [row] = await query<EntryRow>(GET, { tenant, scope, id, now, before });
         return row && memoryFromRow(row);
@@ -77,26 +79,7 @@ const DELETE_EXPIRED = `
   )
   returning 1`;
 
-/**
- * The number that the event has in the ledger, or of which it would be the first behind its run's log. `undefined` for a run
- * that the ledger does not know: it says nothing about any time.
- */
-async function findPlace(query: SendQuery, asOf: MemoryAsOf | undefined): Promise<number | undefined> {
-  if (!asOf) return Number.MAX_SAFE_INTEGER;
-  const [row] = await query<{ place: number | null }>(
-    `select coalesce(
-       (select event_key from event where event.run_key = run.run_key and sequence = @sequence),
-       (
-         select event_key + 1
-         from event
-         where event.run_key = run.run_key
-         order by sequence desc
-         limit 1
-       )
-     ) as place
-     from run
-     where run_id = @runId and kind = 'workflow'`,
-    { runId: asOf.runId, sequence: asOf.sequence },
-  );
-  return row?.place ?? undefined;
+async function findEventNumber(query: SendQuery, asOf: MemoryAsOf | undefined): Promise<number | undefined> {
+  const position = await findPosition(query, asOf);
+  return position === undefined ? undefined : eventNumberFromPosition(position);
 }

@@ -39,6 +39,7 @@ import {
   type Write,
 } from "../database/group.ts";
 import type { OpenLedger } from "../database/commit-queue.ts";
+import { findPosition } from "./find-position.ts";
 
 export function createWorkspaceFiles({ database: { query }, guarded, queued }: OpenLedger): WorkspaceStore {
   return {
@@ -147,30 +148,6 @@ function decide(change: WorkspaceChange, group: Group): WorkspaceWritten {
   const position = 2 * group.newest.event + 1;
   const entry = addVersion(group, change, { version, position, eventKey: null });
   return change.content ? { kind: "written", entry } : { kind: "removed", version };
-}
-
-/** Behind everything that is there. */
-const NOW = Number.MAX_SAFE_INTEGER;
-
-/** `undefined` for a run that the ledger does not know: it says nothing about any time. */
-async function findPosition(query: SendQuery, asOf: WorkspaceAsOf | undefined): Promise<number | undefined> {
-  if (!asOf) return NOW;
-  const [row] = await query<{ position: number | null }>(
-    `select coalesce(
-       (select 2 * event_key from event where event.run_key = run.run_key and sequence = @sequence),
-       (
-         select 2 * event_key + 1
-         from event
-         where event.run_key = run.run_key
-         order by sequence desc
-         limit 1
-       )
-     ) as position
-     from run
-     where run_id = @runId and kind = 'workflow'`,
-    { runId: asOf.runId, sequence: asOf.sequence },
-  );
-  return row?.position ?? undefined;
 }
 
 const COLUMNS = "path, version, position, is_removed, content_type, sha256, updated_at";

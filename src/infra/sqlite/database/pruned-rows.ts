@@ -16,10 +16,10 @@ import {
   BINDING_LABELS,
   createPageValues,
   createPrunableRun,
-  FIND_BINDING,
+  LIST_BINDINGS,
   LEAVE_TRACE,
   leaveJoinedFamilies,
-  readBinding,
+  readBindings,
   SELECT_NEWER_RUNS,
   selectPrunableRuns,
   type BindingRow,
@@ -37,14 +37,14 @@ export const PRUNED_SINCE_VERSION = 10;
 export function createPrunedRuns({ database, guarded }: OpenLedger): PrunedRuns {
   const hasTraces = (): boolean => readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
   // Asked before every call of a session that is nobody's child.
-  const prepareBinding = createOnce(() =>
-    database.prepare<[{ readonly session: string }], BindingRow>(FIND_BINDING),
+  const prepareBindings = createOnce(() =>
+    database.prepare<[{ readonly session: string }], BindingRow>(LIST_BINDINGS),
   );
   return {
     counts: () => guarded(() => (hasTraces() ? countPruned(database) : { runs: 0, events: 0, claims: 0 })),
     find: (runId) => guarded(() => (hasTraces() ? findPruned(database, runId) : undefined)),
-    findBinding: (session) =>
-      guarded(() => (hasTraces() ? readBinding(prepareBinding().get({ session })) : undefined)),
+    listBindings: (session) =>
+      guarded(() => (hasTraces() ? readBindings(prepareBindings().all({ session })) : [])),
   };
 }
 

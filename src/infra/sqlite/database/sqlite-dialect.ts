@@ -3,6 +3,7 @@
  * prepared where there is none. An older schema has no labels: they are taken from the log, which takes as long as reading it.
  */
 import type { Database, Statement } from "better-sqlite3";
+import { rememberNewest } from "../../../agents/coordination/std/remember-newest.ts";
 import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
@@ -40,10 +41,6 @@ const STATEMENTS_MAX = 64;
 
 function prepareOnce(database: Database, prepared: Map<string, Statement>, sql: string): Statement {
   const statement = prepared.get(sql) ?? database.prepare(sql);
-  // Behind all others: the first one of the map is the one that was asked longest ago.
-  prepared.delete(sql);
-  prepared.set(sql, statement);
-  const [oldest] = prepared.keys();
-  if (prepared.size > STATEMENTS_MAX && oldest !== undefined) prepared.delete(oldest);
+  rememberNewest(prepared, sql, statement, STATEMENTS_MAX);
   return statement;
 }

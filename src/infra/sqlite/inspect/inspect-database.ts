@@ -5,13 +5,25 @@
  * A ledger that no release has written to since an upgrade has an older schema, and is held against that one.
  * SQLite's own `integrity_check` sees none of the bits flipped inside a value; the chain does (S4).
  */
-import { hash } from "node:crypto";
 import { statSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { CLAIMS_SINCE_VERSION } from "../database/claim-statements.ts";
-import { createChainCheck, reportCounts, type RunHead } from "../../ledger/chain-check.ts";
 import type { EventRow } from "../../ledger/event-row.ts";
+import { createChainCheck, type RunHead } from "../../ledger/inspect/chain-check.ts";
+import {
+  createReport,
+  reportClaims,
+  reportCounts,
+  reportGaps,
+  reportMigrations,
+  selectGaps,
+  type Gap,
+  type Numbered,
+  type Report,
+} from "../../ledger/inspect/report.ts";
+import { CONTENT_CHECK, KEPT_CHECK } from "../../ledger/inspect/text-checks.ts";
+import { checkTable } from "./check-table.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
 import { PRUNED_SINCE_VERSION } from "../database/pruned-rows.ts";
@@ -21,19 +33,14 @@ import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
 import { isSqliteOutage } from "../database/sqlite-errors.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
-/** Enough to see the extent of a damage; a report of a million lines helps nobody. */
-const PROBLEMS_MAX = 200;
 /** The schema that texts can be kept in. */
 const KEPT_SINCE_VERSION = 2;
 
 type Database = BetterSqlite3.Database;
-type Report = (problem: StoredProblem) => void;
 
 /** Returns `problems`, to which it adds each one as it is found. */
 export function inspectDatabase(database: Database, problems: StoredProblem[] = []): StoredProblem[] {
-  const report: Report = (problem) => {
-    if (problems.length < PROBLEMS_MAX) problems.push(problem);
-  };
+  const report = createReport(problems);
   const checks = [
     checkFile,
     checkSchema,
@@ -112,11 +119,7 @@ function checkMigrations(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { number: number; sha256: string }>("select number, sha256 from migration order by number")
     .all();
-  const recorded = new Map(rows.map(({ number, sha256 }) => [number, sha256]));
-  for (const { number, sha256 } of loadMigrations().slice(0, readSchemaVersion(database))) {
-    if (recorded.get(number) !== sha256)
-      report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
-  }
+  reportMigrations(rows, loadMigrations().slice(0, readSchemaVersion(database)), report);
 }
 
 function schemaOf(database: Database): Map<string, string> {
@@ -169,35 +172,16 @@ function checkCount(database: Database, report: Report): void {
   const runs = hasTraces
     ? "(select run_key from run union all select run_key from pruned_run)"
     : "(select run_key from run)";
-  reportGaps(database, { subject: "run number", rows: runs, key: "run_key" }, report);
+  checkGaps(database, { subject: "run number", rows: runs, key: "run_key" }, report);
   // The events of removed runs lie anywhere between others: the counts above speak for them.
-  if (pruned === 0)
-    reportGaps(database, { subject: "event number", rows: "event", key: "event_key" }, report);
+  if (pruned === 0) checkGaps(database, { subject: "event number", rows: "event", key: "event_key" }, report);
 }
 
-interface Gap {
-  readonly before: number;
-  readonly after: number;
-}
-
-interface Numbered {
-  readonly subject: string;
-  readonly rows: string;
-  readonly key: string;
-}
-
-function reportGaps(database: Database, { subject, rows, key }: Numbered, report: Report): void {
+function checkGaps(database: Database, numbered: Numbered, report: Report): void {
+  const { rows, key } = numbered;
   // The common case, without ordering a million keys.
   if (numberOf(database, `select max(${key}) - count(*) from ${rows}`) === 0) return;
-  const gaps = database.prepare<[], Gap>(
-    `select before, after
-     from (select ${key} as after, lag(${key}, 1, 0) over (order by ${key}) as before from ${rows})
-     where after <> before + 1
-     order by after
-     limit 20`,
-  );
-  for (const { before, after } of gaps.all())
-    report({ kind: "event_missing", message: `between ${subject} ${before} and ${after}, all are missing` });
+  reportGaps(numbered, database.prepare<[], Gap>(selectGaps(numbered)).all(), report);
 }
 
 function numberOf(database: Database, sql: string): number {
@@ -224,41 +208,17 @@ function checkStatus(database: Database, report: Report): void {
 }
 
 function checkContent(database: Database, report: Report): void {
-  const contents = database.prepare<[], { sha256: string; text: string }>(
-    "select sha256, text from content order by sha256",
-  );
-  for (const { sha256, text } of contents.iterate()) {
-    if (hash("sha256", text) !== sha256)
-      report({ kind: "content_changed", message: `content ${sha256} does not match its hash` });
-  }
+  checkTable(database, CONTENT_CHECK, report);
 }
 
-/** The mark of a kept text and the rows that say for whom it is kept. */
 function checkKept(database: Database, report: Report): void {
-  if (readSchemaVersion(database) < KEPT_SINCE_VERSION) return;
-  const rows = database
-    .prepare<[], { sha256: string; kept: number }>(
-      `select sha256, kept
-       from content
-       where kept <> exists (select 1 from content_use where sha256 = content.sha256)
-       order by content_key`,
-    )
-    .iterate();
-  for (const { sha256, kept } of rows) {
-    const message = kept ? "is kept, but for no coordination" : "is not kept, though a coordination keeps it";
-    report({ kind: "index_differs", message: `content ${sha256} ${message}` });
-  }
+  if (readSchemaVersion(database) >= KEPT_SINCE_VERSION) checkTable(database, KEPT_CHECK, report);
 }
 
-/** A count that fell would give a token twice. */
 function checkClaims(database: Database, report: Report): void {
   if (readSchemaVersion(database) < CLAIMS_SINCE_VERSION) return;
   const counted = database.prepare<[], number>("select newest from claim_token").pluck().all();
-  const newest = numberOf(database, "select max(token) from claim");
-  if (counted.length !== 1)
-    report({ kind: "index_differs", message: "the newest token of claims is not one number" });
-  else if (newest > Math.max(...counted))
-    report({ kind: "index_differs", message: `claim ${newest} is newer than the newest that was counted` });
+  reportClaims(counted, numberOf(database, "select max(token) from claim"), report);
 }
 
 interface ComparedLabel {

@@ -8,6 +8,7 @@ import type {
   MemoryWrite,
 } from "../../../agents/coordination/ports/workflow-store.ts";
 import { hashEntry, memoryFromRow } from "../../ledger/memory-entries.ts";
+import { eventNumberFromPosition, POSITION_NOW } from "../../ledger/position-sql.ts";
 import type { MemoryWrites } from "./memory-statements.ts";
 import type { WorkflowReads } from "./workflow-statements.ts";
 
@@ -18,7 +19,7 @@ export function createMemoryJournal(
   return {
     list: ({ tenant, scope }, { now, limit, tag, asOf }) =>
       read((reads) => {
-        const before = reads && placeOf(reads, asOf);
+        const before = reads && findEventNumber(reads, asOf);
         if (before === undefined) return [];
         const filter = { tenant, scope, now, limit, before };
         const rows =
@@ -27,7 +28,7 @@ export function createMemoryJournal(
       }),
     get: ({ tenant, scope }, id, { now, asOf }) =>
       read((reads) => {
-        const before = reads && placeOf(reads, asOf);
+        const before = reads && findEventNumber(reads, asOf);
         if (before === undefined) return undefined;
         const row = reads?.newestEntry.get({ tenant, scope, id, now, before });
         return row && memoryFromRow(row);
@@ -37,9 +38,12 @@ export function createMemoryJournal(
 }
 
 /** `undefined` for a run that the ledger does not know: it says nothing about any time. */
-function placeOf({ place }: WorkflowReads, asOf: MemoryAsOf | undefined): number | undefined {
-  if (!asOf) return Number.MAX_SAFE_INTEGER;
-  return place.get({ runId: asOf.runId, sequence: asOf.sequence });
+function findEventNumber(
+  { position: find }: WorkflowReads,
+  asOf: MemoryAsOf | undefined,
+): number | undefined {
+  const position = asOf ? find.get({ runId: asOf.runId, sequence: asOf.sequence }) : POSITION_NOW;
+  return position === undefined ? undefined : eventNumberFromPosition(position);
 }
 
 /** Writes memory, after the events of the append were inserted. */

@@ -6,6 +6,8 @@ import {
   type MemoryReads,
   type MemoryWrites,
 } from "./memory-statements.ts";
+import { preparePosition, type PositionStatement } from "./workspace-statements.ts";
+
 export interface KeyValues {
   readonly tenant: string;
   readonly endpoint: string;
@@ -25,8 +27,7 @@ export interface RequestRow {
 export interface WorkflowReads extends MemoryReads {
   readonly definition: Statement<[sha256: string], string>;
   readonly registered: Statement<[tenant: string, workflowId: string], { sha256: string; text: string }>;
-  /** The number that the event has in the ledger, or of which it would be the first behind its run's log. */
-  readonly place: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
+  readonly position: PositionStatement;
 }
 
 export interface WorkflowWrites extends MemoryWrites {
@@ -59,28 +60,9 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
        join workflow_definition using (sha256)
        where tenant = ? and workflow_id = ?`,
     ),
-    place: preparePlace(database),
+    position: preparePosition(database),
     ...prepareMemoryReads(database),
   };
-}
-
-function preparePlace(database: Database): WorkflowReads["place"] {
-  return database
-    .prepare<[{ runId: string; sequence: number }], number>(
-      `select coalesce(
-         (select event_key from event where event.run_key = run.run_key and sequence = @sequence),
-         (
-           select event_key + 1
-           from event
-           where event.run_key = run.run_key
-           order by sequence desc
-           limit 1
-         )
-       )
-       from run
-       where run_id = @runId and kind = 'workflow'`,
-    )
-    .pluck();
 }
 
 export function prepareWorkflowWrites(database: Database): WorkflowWrites {

@@ -19,6 +19,7 @@ import type {
   WorkspaceWritten,
 } from "../../../agents/coordination/ports/workspace-store.ts";
 import type { WorkflowAppend } from "../../../agents/coordination/ports/workflow-store.ts";
+import { POSITION_NOW } from "../../ledger/position-sql.ts";
 import {
   createVersion,
   findRefusal,
@@ -83,12 +84,9 @@ function stateOf({ head, count }: WorkspaceWrites): WorkspaceState {
   };
 }
 
-/** Behind everything that is there. */
-const NOW = Number.MAX_SAFE_INTEGER;
-
 /** `undefined` for a run that the ledger does not know: it says nothing about any time. */
 function positionOf({ position }: WorkspaceReads, asOf: WorkspaceAsOf | undefined): number | undefined {
-  return asOf ? position.get({ runId: asOf.runId, sequence: asOf.sequence }) : NOW;
+  return asOf ? position.get({ runId: asOf.runId, sequence: asOf.sequence }) : POSITION_NOW;
 }
 
 function find(

@@ -1,10 +1,21 @@
-/** Owns: the SQL of workspace files, prepared once per connection and when first needed. */
+/**
+ * Owns: the SQL of workspace files, prepared once per connection and when first needed; and the statement that finds the position of an
+ * event, by which memory is read, too, also on schemas without workspaces.
+ */
 import type { Database, Statement } from "better-sqlite3";
 import type { WorkspaceScope } from "../../../agents/coordination/contracts/workflows/workspace.ts";
+import { SELECT_POSITION, type AsOf } from "../../ledger/position-sql.ts";
 import type { FileRow, HeadRow, WorkspacePlace } from "../../ledger/workspace-versions.ts";
 
 /** The schema that has workspaces. */
 export const WORKSPACE_SINCE_VERSION = 6;
+
+/** Finds the position of an event, or the one behind the run's log. */
+export type PositionStatement = Statement<[AsOf], number>;
+
+export function preparePosition(database: Database): PositionStatement {
+  return database.prepare<[AsOf], number>(SELECT_POSITION).pluck();
+}
 
 type Scope = WorkspaceScope;
 type Place = WorkspacePlace;
@@ -13,8 +24,7 @@ type Listing = Scope & { readonly before: number; readonly limit: number };
 
 /** Not on schemas before `WORKSPACE_SINCE_VERSION`. */
 export interface WorkspaceReads {
-  /** The place right before an event, or before the one that would come behind the run's log. */
-  readonly position: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
+  readonly position: PositionStatement;
   readonly before: Statement<[Place & { readonly before: number }], FileRow & { content: string | null }>;
   readonly version: Statement<[Place & { readonly version: number }], FileRow & { content: string | null }>;
   readonly files: Statement<[Listing], FileRow>;
@@ -59,22 +69,7 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
        limit @limit`,
     );
   return {
-    position: database
-      .prepare<[{ runId: string; sequence: number }], number>(
-        `select coalesce(
-           (select 2 * event_key from event where event.run_key = run.run_key and sequence = @sequence),
-           (
-             select 2 * event_key + 1
-             from event
-             where event.run_key = run.run_key
-             order by sequence desc
-             limit 1
-           )
-         )
-         from run
-         where run_id = @runId and kind = 'workflow'`,
-      )
-      .pluck(),
+    position: preparePosition(database),
     // A version may lie before the one that it replaced, where an older release wrote it after events had been removed.
     before: database.prepare<[Place & { before: number }], FileRow & { content: string | null }>(
       `select ${COLUMNS}, content

@@ -1,7 +1,6 @@
 /** Owns: `claims release`. The claims of a running gateway are its to end: no command writes to its ledger. */
 import { describeResource } from "./resource-text.ts";
 import type { Command } from "commander";
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
@@ -10,6 +9,7 @@ import {
   runCommand,
   parseWholeNumber,
   refuseHiddenQuestion,
+  refuseOptionsOfParent,
   withExamples,
   withJson,
   writeJson,
@@ -32,22 +32,16 @@ export function addRelease(parent: CommandGroup, host: CliHost): void {
       // `--json` is an option of `claims`, too, which takes it wherever it stands.
       const options = typed.optsWithGlobals<ReleaseOptions>();
       return runCommand(host, options, async () => {
-        refuseOptionsOfList(typed);
+        refuseOptionsOfParent(typed, OPTIONS_OF_LIST, WHY_NOT_HERE);
         await release(host, token, options);
       });
     });
   withExamples(command, host, ["claims release 17", "claims release 17 --yes --json"]);
 }
 
-const OPTIONS_OF_LIST = ["ledger", "resource", "all", "limit"] as const;
-
-/** `claims` takes its options wherever they stand. @throws CoordinationError `INPUT_INVALID` */
-function refuseOptionsOfList({ parent }: Command): void {
-  const name = OPTIONS_OF_LIST.find((option) => parent?.getOptionValueSource(option) === "cli");
-  if (name === undefined) return;
-  const message = `--${name}: it is for listing claims; \`claims release\` ends a claim of the running gateway, by its token`;
-  throw new CoordinationError("INPUT_INVALID", message);
-}
+const OPTIONS_OF_LIST = ["ledger", "resource", "all", "limit"];
+const WHY_NOT_HERE =
+  "it is for listing claims; `claims release` ends a claim of the running gateway, by its token";
 
 async function release(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
   const token = parseWholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });

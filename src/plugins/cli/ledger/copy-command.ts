@@ -19,7 +19,7 @@ import { formatLedger } from "./open-ledger.ts";
 
 export const COPY_EXAMPLES = [
   "ledger copy ledger.sqlite postgres://coordination@db.example/coordination --gateway office",
-  "ledger copy postgres://coordination@db.example/coordination ledger.sqlite --json",
+  "ledger copy postgres://coordination@db.example/coordination ledger.sqlite --gateway office --json",
 ];
 
 export function addCopy(group: CommandGroup, host: CliHost): void {
@@ -32,7 +32,7 @@ export function addCopy(group: CommandGroup, host: CliHost): void {
     .argument("<to>", "the file or postgres:// that the copy goes to; empty, or a copy of FROM to go on with")
     .option(
       "--gateway <id>",
-      "the gateway.id of the gateway whose ledger FROM is, to a server: its coordinations stay its own there",
+      "to a server: the gateway.id of the gateway whose ledger FROM is; from a server to a file: of the one that is to use TO",
     )
     .action((from: string, to: string, options: CopyOptions) =>
       runCommand(host, options, () =>

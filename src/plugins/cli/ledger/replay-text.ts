@@ -62,7 +62,7 @@ function describeSpeed(events: number, tookMs: number): string {
 function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
   const { points, leftOut, uncertain } = under;
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
-  const limits = listLimits(under);
+  const limits = under.limits.map(print);
   if (points.length === 0) return ["Under the policy the same would have been decided.", ...limits];
   return [
     `Under the policy ${formatCount(points.length, "decision")} would have been another:`,
@@ -79,20 +79,6 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
     ...limits,
   ];
 }
-
-/** Lists what the other history does not look at. */
-function listLimits({ plan, isBudgetLeftOut }: ReplayedUnder): string[] {
-  return [
-    ...(isBudgetLeftOut ? [`Left out: budget. ${BUDGET_OF_PLANS}`] : []),
-    ...(plan === "deleted" ? [DELETED] : []),
-  ];
-}
-
-/** Why the budget of a policy is not tested on a plan. */
-export const BUDGET_OF_PLANS = "It bounds coordinations that spawns open; a plan states its own.";
-
-const DELETED =
-  "The text of the plan is not kept any more: what its steps ask for beyond the operator is known only as far as the ledger says.";
 
 /** Returns the lines that tell of one decision: where it stands, what was decided, what would be, and why. */
 export function renderPoint(point: Point, terminal: Terminal): string[] {

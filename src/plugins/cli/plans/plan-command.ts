@@ -6,7 +6,6 @@ import type { Compilation } from "../../../agents/coordination/plan/compile-plan
 import { chainOf } from "../../../agents/coordination/plan/plan-problem.ts";
 import { isCatchingAll } from "../../../agents/coordination/privileges/write-rule.ts";
 import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
-import { addPlanCancel } from "./cancel-command.ts";
 import { summaryOf } from "../../openclaw/plans/checked-plan.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -14,6 +13,7 @@ import { loadPlanFile } from "../files/plan-file.ts";
 import { mermaidOf } from "./plan-mermaid.ts";
 import { tellProblems } from "./plan-problems.ts";
 import { addPlanRun } from "./plan-run-command.ts";
+import { addPlanCancel } from "./request-command.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";

@@ -1,4 +1,4 @@
-/** Owns: commands that ask something of one coordination or one of its steps. */
+/** Owns: commands that ask something of one coordination or one of its steps: `cancel`, `plan cancel` and `retry`. */
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
 import { askByPrefix, askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
@@ -22,7 +22,47 @@ interface RequestCommand {
   readonly isAnswer?: true;
 }
 
-export function addRequest(parent: CommandGroup, host: CliHost, request: RequestCommand): void {
+const CANCEL = {
+  name: "cancel",
+  step: "only this step; what depends on it is skipped",
+  done: "cancelling",
+  again: "already cancelling",
+} as const;
+/** Arguments of `cancel`. */
+const CANCEL_EXAMPLES = ["release-notes-2026-11", "release-notes draft-long", "co-1f0c --json"];
+
+export function addCancel(parent: CommandGroup, host: CliHost): void {
+  addRequest(parent, host, {
+    ...CANCEL,
+    method: "coordination.cancel",
+    description: "Cancel a coordination or one of its steps, with every running child",
+    examples: CANCEL_EXAMPLES.map((words) => `cancel ${words}`),
+  });
+}
+
+export function addPlanCancel(parent: CommandGroup, host: CliHost): void {
+  addRequest(parent, host, {
+    ...CANCEL,
+    method: "coordination.plan.cancel",
+    description: "Cancel a running plan or one of its steps, with every running child",
+    examples: CANCEL_EXAMPLES.map((words) => `plan cancel ${words}`),
+  });
+}
+
+export function addRetry(parent: CommandGroup, host: CliHost): void {
+  addRequest(parent, host, {
+    name: "retry",
+    method: "coordination.retry",
+    description: "Grant a blocked step one attempt more, or let a plan go on that stopped at its budget",
+    step: "only this step; without it, every step that waits for people or for its next attempt",
+    examples: ["retry release-notes-2026-11", "retry release-notes draft-long", "retry co-1f0c --json"],
+    done: "trying again:",
+    again: "already trying again:",
+    isAnswer: true,
+  });
+}
+
+function addRequest(parent: CommandGroup, host: CliHost, request: RequestCommand): void {
   const command = withJson(parent.command(request.name))
     .description(request.description)
     .argument("<id>", "the coordination's id or a unique prefix")

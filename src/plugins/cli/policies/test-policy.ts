@@ -1,14 +1,28 @@
 /** Owns: `policy test`: which recorded decisions would have been others under a pack. */
-import { toReplayPolicy } from "../../../agents/coordination/contracts/config/replay-policy.ts";
+import {
+  toReplayPolicy,
+  type ReplayPolicy,
+} from "../../../agents/coordination/contracts/config/replay-policy.ts";
+import { nameAgents, readSection } from "../../../agents/coordination/contracts/config/written-settings.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
-import { replayCoordination, type Point } from "../../../agents/coordination/runtime/replay-coordination.ts";
+import {
+  BUDGET_OF_PLANS,
+  DEMANDS_OF_PLANS,
+  replayCoordination,
+  type Point,
+  type ReplayedCoordination,
+} from "../../../agents/coordination/runtime/replay-coordination.ts";
+import { mergeObjects } from "../../../agents/coordination/std/merge-objects.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import { readWritten } from "../../openclaw/host/operator-config.ts";
+import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/is-record.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
-import { BUDGET_OF_PLANS, renderPoint } from "../ledger/replay-text.ts";
+import { renderPoint } from "../ledger/replay-text.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { describeQuery, readFilter, withQueryOptions, type QueryOptions } from "../ledger/query-options.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
@@ -58,10 +72,16 @@ export function addPolicyTest(policy: CommandGroup, host: CliHost): void {
 
 interface TestedPack {
   readonly pack: PolicyPack;
+  /** Whether the gateway's configuration could be read, which counts in place of the pack. */
+  readonly isConfigurationRead: boolean;
+  /** Says why the configuration, which was read, is left out: with the pack it is not valid. */
+  readonly configurationFault?: string;
   /** Settings of the pack that the log cannot say anything of. */
   readonly leftOut: readonly string[];
   /** Plans on which the pack's budget was not tested, because a plan states its own. */
   readonly plansWithoutBudget: number;
+  /** Plans whose text is not kept any more: what their steps ask for beyond the operator is not known. */
+  readonly plansWithoutText: number;
   readonly coordinations: number;
   readonly decisions: number;
   readonly changed: readonly ChangedCoordination[];
@@ -94,42 +114,139 @@ interface Test {
   readonly options: TestOptions;
 }
 
+interface Findings {
+  coordinations: number;
+  decisions: number;
+  plansWithoutBudget: number;
+  plansWithoutText: number;
+  readonly untested: Set<string>;
+  readonly changed: ChangedCoordination[];
+  readonly unreadable: CoordinationId[];
+}
+
 async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Promise<TestedPack> {
   const { pack, limit, options } = test;
-  const { policy, leftOut } = toReplayPolicy(pack.settings);
+  const written = await readConfiguration(host);
+  const { policy, leftOut, ...readings } = readPolicyOfPack(pack, written);
   const filter = await readFilter(reader, options, host.now());
   const progress = createProgressLine(host);
-  const changed: ChangedCoordination[] = [];
-  const unreadable: CoordinationId[] = [];
-  let coordinations = 0;
-  let decisions = 0;
-  let plansWithoutBudget = 0;
+  const findings: Findings = {
+    coordinations: 0,
+    decisions: 0,
+    plansWithoutBudget: 0,
+    plansWithoutText: 0,
+    untested: new Set(),
+    changed: [],
+    unreadable: [],
+  };
   try {
     for await (const { runId } of listFoundRuns(reader, { filter })) {
       const replayed = await readUnlessDamaged(() => replayCoordination(reader, runId, { policy }));
-      coordinations += 1;
-      decisions += replayed?.decisions ?? 0;
-      const whatIf = replayed?.whatIf;
-      if (whatIf?.isBudgetLeftOut) plansWithoutBudget += 1;
-      if (!whatIf) unreadable.push(runId);
-      else if (whatIf.points.length > 0) {
-        const { recorded, would, points } = whatIf;
-        changed.push({ coordinationId: runId, recorded, would, points });
-      }
-      const soFar = coordinations;
+      addFinding(findings, runId, replayed);
+      const { coordinations, changed } = findings;
       progress.show(
-        () => `tested ${formatCount(soFar, "coordination")}, ${changed.length} with other decisions`,
+        () => `tested ${formatCount(coordinations, "coordination")}, ${changed.length} with other decisions`,
       );
       if (coordinations === limit) break;
     }
   } finally {
     await progress.clear();
   }
-  return { pack, leftOut, plansWithoutBudget, coordinations, decisions, changed, unreadable };
+  const { untested, ...rest } = findings;
+  return {
+    pack,
+    ...readings,
+    leftOut: [...leftOut, ...untested],
+    ...rest,
+  };
+}
+
+function addFinding(
+  findings: Findings,
+  coordinationId: CoordinationId,
+  replayed: ReplayedCoordination | undefined,
+): void {
+  findings.coordinations += 1;
+  if (replayed) findings.decisions += replayed.decisions;
+  const whatIf = replayed?.whatIf;
+  if (!whatIf) {
+    findings.unreadable.push(coordinationId);
+    return;
+  }
+  const { recorded, would, points, untested, isBudgetLeftOut, plan } = whatIf;
+  if (isBudgetLeftOut) findings.plansWithoutBudget += 1;
+  if (plan === "deleted") findings.plansWithoutText += 1;
+  for (const setting of untested) findings.untested.add(setting);
+  if (points.length > 0) findings.changed.push({ coordinationId, recorded, would, points });
+}
+
+/** Returns the configuration as it is written; `undefined` where it cannot be read from here. */
+async function readConfiguration({ config }: CliHost): Promise<UnknownRecord | undefined> {
+  try {
+    const read = await config.read();
+    return read && nameAgents(readWritten(read.config));
+  } catch (error) {
+    if (isCoordinationError(error)) return undefined;
+    throw error;
+  }
+}
+
+type PolicyOfPack = ReturnType<typeof toReplayPolicy> &
+  Pick<TestedPack, "isConfigurationRead" | "configurationFault">;
+
+/**
+ * Returns the policy that would hold if the pack was taken into use: what the configuration says of its settings stays. Where the
+ * two together are not valid it is that of the pack alone.
+ */
+function readPolicyOfPack({ settings }: PolicyPack, written: UnknownRecord | undefined): PolicyOfPack {
+  const ofPack = toReplayPolicy(settings);
+  if (!written) return { ...ofPack, isConfigurationRead: false };
+  const writtenSections = Object.fromEntries(
+    Object.keys(settings).map((section) => [section, written[section]]),
+  );
+  const merged = mergeObjects(settings, writtenSections);
+  const { gates: _, ...otherSettings } = settings;
+  try {
+    const { gates } = toReplayPolicy(merged).policy;
+    const { policy } = toReplayPolicy(pickNamed(merged, otherSettings));
+    return {
+      ...ofPack,
+      policy: { ...policy, ...(gates && { gates: pickGates(gates, settings) }) },
+      isConfigurationRead: true,
+    };
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "INPUT_INVALID") throw error;
+    return { ...ofPack, isConfigurationRead: false, configurationFault: error.message };
+  }
+}
+
+/** Leaves out what the configuration alone says, at every depth. */
+function pickNamed(merged: UnknownRecord, ofPack: UnknownRecord): UnknownRecord {
+  const named = Object.entries(ofPack).map(([key, value]) => {
+    const setting = merged[key];
+    return [key, isRecord(value) && isRecord(setting) ? pickNamed(setting, value) : setting] as const;
+  });
+  return Object.fromEntries(named);
+}
+
+type Gates = NonNullable<ReplayPolicy["gates"]>;
+
+/** Leaves out what the configuration alone says, but for rules for agents: those it has, and that it has none, hold under the pack. */
+function pickGates({ agents = {}, ...gates }: Gates, settings: PolicyPack["settings"]): Gates {
+  const ofPack = readSection(settings, "gates");
+  const verifiers = Object.entries(gates.verifiers ?? {}).filter(([key]) =>
+    Object.hasOwn(readSection(ofPack, "verifiers"), key),
+  );
+  const named = Object.entries(gates).filter(([key]) => key === "enabled" || Object.hasOwn(ofPack, key));
+  return {
+    ...(Object.fromEntries(named) as Gates),
+    ...(Object.hasOwn(ofPack, "verifiers") && { verifiers: Object.fromEntries(verifiers) }),
+    agents,
+  };
 }
 
 function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): string[] {
-  const { pack, leftOut, plansWithoutBudget, coordinations, decisions, changed, unreadable } = tested;
+  const { pack, leftOut, coordinations, decisions, changed } = tested;
   const points = changed.reduce((sum, coordination) => sum + coordination.points.length, 0);
   const extent = `${formatCount(coordinations, "coordination")}, ${formatCount(decisions, "decision")}`;
   const { terminal } = host.stdout;
@@ -142,15 +259,38 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
     ...listChanges(changed, terminal),
     ...(points > SHOWN_MAX ? ["", `and ${points - SHOWN_MAX} more; --json has them all`] : []),
     "",
-    `Not tested, because the log does not hold what they decide on: ${leftOut.join(", ") || "nothing"}.`,
+    `Not tested, because the log does not hold what they decide on: ${formatPrintable(leftOut.join(", ") || "nothing", terminal.unicode)}.`,
+    ...listLimits(tested, terminal),
+  ];
+}
+
+function listLimits(tested: TestedPack, terminal: Terminal): string[] {
+  const { plansWithoutBudget, plansWithoutText, unreadable } = tested;
+  return [
+    ...listConfigurationLimits(tested, terminal),
     ...(plansWithoutBudget > 0
       ? [`budget: not tested on ${formatCount(plansWithoutBudget, "plan")}. ${BUDGET_OF_PLANS}`]
+      : []),
+    ...(plansWithoutText > 0
+      ? [`The text of ${formatCount(plansWithoutText, "plan")} is not kept any more. ${DEMANDS_OF_PLANS}`]
       : []),
     ...(unreadable.length > 0
       ? [
           `Left out, because their logs are damaged or \`replay\` says that they differ: ${formatPrintable(unreadable.join(", "), terminal.unicode)}.`,
         ]
       : []),
+  ];
+}
+
+function listConfigurationLimits(
+  { isConfigurationRead, configurationFault }: TestedPack,
+  { unicode }: Terminal,
+): string[] {
+  if (isConfigurationRead) return [];
+  return [
+    configurationFault === undefined
+      ? "OpenClaw's configuration cannot be read from here: what it says in place of the pack is not known."
+      : `OpenClaw's configuration is left out, because with the pack ${formatPrintable(configurationFault, unicode)}`,
   ];
 }
 

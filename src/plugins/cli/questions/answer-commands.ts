@@ -7,7 +7,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
 import { formatShellArguments } from "../../../agents/coordination/std/shell-arguments.ts";
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
-import { answerText } from "./answer-text.ts";
+import { answerText, createInputError } from "./answer-text.ts";
 import { answerOf, throwAnswer } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
@@ -167,8 +167,4 @@ function throwRefusal(refused: GatewayAnswer & { readonly ok: false }): never {
   const advice = ADVICE.get(refusal);
   if (advice === undefined || refused.code !== "REQUEST_REFUSED") throwAnswer(refused);
   throw new AnswerRefusal(refused.message, advice);
-}
-
-function createInputError(message: string): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", message);
 }

@@ -33,6 +33,6 @@ function createTooLongError(): CoordinationError {
   return createInputError(`text: an answer may have at most ${BOUNDS.answerCharsMax} characters`);
 }
 
-function createInputError(message: string): CoordinationError {
+export function createInputError(message: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", message);
 }

@@ -14,9 +14,9 @@ import {
 import { isModelShell } from "../terminal/model-shell.ts";
 import { warnOfUnreadable, withLedger } from "../ledger/open-ledger.ts";
 import { findCoordination, textOf } from "../../reports/find-coordination.ts";
-import { findHeldOutput } from "../../reports/held-output.ts";
 import {
   createQuestionReport,
+  findHeldText,
   type FoundQuestion,
   type QuestionReport,
 } from "../../reports/question-report.ts";
@@ -24,6 +24,7 @@ import { renderQuestion, renderQuestions, type HeldText } from "./question-story
 import {
   runCommand,
   parseWholeNumber,
+  refuseOptionsOfParent,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -64,21 +65,14 @@ function addShowQuestion(parent: CommandGroup, host: CliHost): void {
       // `--json` and `--ledger` are options of `questions`, too, which takes them wherever they stand.
       const options = typed.optsWithGlobals<ReaderOptions>();
       return runCommand(host, options, async () => {
-        refuseOptionsOfList(typed);
+        refuseOptionsOfParent(typed, OPTIONS_OF_LIST, "it is for listing questions, not for showing one");
         await showQuestion(host, id, options);
       });
     });
   withExamples(command, host, ["questions show co-1f0c:escalation-1", "questions show co-1f0c --json"]);
 }
 
-const OPTIONS_OF_LIST = ["all", "undelivered", "coordination", "limit"] as const;
-
-/** @throws CoordinationError `INPUT_INVALID` */
-function refuseOptionsOfList({ parent }: Command): void {
-  const name = OPTIONS_OF_LIST.find((option) => parent?.getOptionValueSource(option) === "cli");
-  if (name === undefined) return;
-  throw new CoordinationError("INPUT_INVALID", `--${name}: it is for listing questions, not for showing one`);
-}
+const OPTIONS_OF_LIST = ["all", "undelivered", "coordination", "limit"];
 
 async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
@@ -146,8 +140,8 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
 /** A model must not read here what is kept back from it. */
 async function readHeldText(reader: LedgerReader, found: FoundQuestion): Promise<HeldText> {
   if (isModelShell()) return undefined;
-  const output = await findHeldOutput(reader, found);
-  return output && textOf(reader, output);
+  const text = findHeldText(found);
+  return text && textOf(reader, text);
 }
 
 /** @throws CoordinationError `INPUT_INVALID`, and `COORDINATION_NOT_FOUND` for the id of a pruned coordination */

@@ -1,4 +1,4 @@
-/** Owns: what all commands share: options, errors, JSON. */
+/** Owns: what all commands share: options, errors, JSON, and that the process goes on until a command has ended. */
 import type { Command } from "commander";
 import {
   CoordinationError,
@@ -36,18 +36,25 @@ export function withExamples(command: Command, host: CliHost, examples: readonly
   return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
 
+/** The longest time of a timer. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
 /** Runs a command and reports what it throws; it never throws into the program that parsed the arguments. */
 export async function runCommand(
   host: CliHost,
   { json }: JsonOption,
   work: () => Promise<void>,
 ): Promise<void> {
+  // An open ledger file and the timers of the system clock keep no process alive: Node.js would end before the command.
+  const keepAlive = setInterval(() => undefined, TIMER_MS_MAX);
   try {
     await work();
   } catch (error) {
     host.failWith(1);
     if (json) await writeJson(host, { error: createErrorJson(asCoordinationError(error)) });
     else await host.stderr.write(formatError(asCoordinationError(error), host));
+  } finally {
+    clearInterval(keepAlive);
   }
 }
 
@@ -61,6 +68,12 @@ export function refuseHiddenQuestion(
     "INPUT_INVALID",
     "stderr is no terminal, so you would not see the question whether to go on; give --yes to go on without it",
   );
+}
+
+/** Refuses options of the parent of a command, which takes its own wherever they stand. @throws CoordinationError `INPUT_INVALID` */
+export function refuseOptionsOfParent({ parent }: Command, options: readonly string[], why: string): void {
+  const name = options.find((option) => parent?.getOptionValueSource(option) === "cli");
+  if (name !== undefined) throw new CoordinationError("INPUT_INVALID", `--${name}: ${why}`);
 }
 
 export async function writeJson(host: CliHost, value: unknown): Promise<void> {

@@ -4,9 +4,9 @@
  * H2 It never throws into the host. A message that is for no agent of ours is left to the host, untouched.
  */
 import { AGENT_ID } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
-import { isCoordinationError, readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
+import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import { createChatSender, logRefused, mayCallAgents, NOT_ALLOWED, type Sender } from "./chat-senders.ts";
-import { formatLine } from "./chat-text.ts";
+import { formatFailure, formatLine } from "./chat-text.ts";
 import { findMention, type Mention } from "./mention-in.ts";
 import { replyOf } from "./mention-reply.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
@@ -25,27 +25,20 @@ export async function takeMention(api: OpenClawPluginApi, event: Event, ctx: Con
   try {
     return await createChatAccess(api)(async ({ chats, ...open }) => {
       if (!chats)
-        return isOurs && open.runtime.config.openwop.enabled ? createHandled(NOT_SERVED) : undefined;
+        return isOurs && open.runtime.config.openwop.enabled
+          ? { handled: true, text: NOT_SERVED }
+          : undefined;
       const mention = findMention(event.content, chats.agentIds());
       isOurs = mention !== undefined;
-      return mention && createHandled(await answerMention({ chats, ...open }, mention, { event, ctx }));
+      if (!mention) return undefined;
+      return { handled: true, text: await answerMention({ chats, ...open }, mention, { event, ctx }) };
     });
   } catch (error) {
     const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED")
       api.logger.error(`coordination: an agent could not be called by chat: ${code}`);
-    return isOurs ? createHandled(formatFailure(error)) : undefined;
+    return isOurs ? { handled: true, text: formatFailure(error) } : undefined;
   }
-}
-
-function createHandled(text: string): Result {
-  return { handled: true, text };
-}
-
-function formatFailure(error: unknown): string {
-  return isCoordinationError(error)
-    ? `That did not work: ${formatLine(error.message)} (${error.code}).`
-    : "That did not work: something unexpected happened. The gateway's log may say more.";
 }
 
 export const NOT_SERVED = "Agents cannot be called now: OpenWOP is starting, stopping, or not set up right.";
@@ -60,33 +53,32 @@ interface Message {
   readonly ctx: Context;
 }
 
-async function answerMention(
-  { chats, runtime, tellIn }: Required<OpenChats>,
-  mention: Mention,
-  message: Message,
-): Promise<string> {
+async function answerMention(open: Required<OpenChats>, mention: Mention, message: Message): Promise<string> {
   const sender = senderOf(message);
-  const { mentions } = runtime.config.openwop;
+  const { mentions } = open.runtime.config.openwop;
   if (!sender || !mayCallAgents(mentions, { ...sender, isVouchedFor: false })) {
-    logRefused(runtime.logger, sender ?? { channel: "" });
+    logRefused(open.runtime.logger, sender ?? { channel: "" });
     return NOT_ALLOWED;
   }
-  const problem = findMentionProblem(mention);
-  if (problem !== undefined || mention.kind !== "agent") return problem ?? "";
-  const { agentId, text } = mention;
-  const key = messageOf(message);
-  const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(sender.sessionKey) };
-  const request = { sender: createChatSender(mentions, sender), agentId, text, wait };
-  return replyOf(await chats.ask({ ...request, ...(key && { message: key }) }));
+  return askMentioned(open, mention, sender, messageOf(message));
 }
 
-/** Returns why nobody is asked; `undefined` when somebody is. */
-export function findMentionProblem(mention: Mention): string | undefined {
+/** Has the agent do what is written behind its name. Returns the reply: what came of it, or why nobody is asked. */
+export async function askMentioned(
+  { chats, runtime, tellIn }: Required<OpenChats>,
+  mention: Mention,
+  sender: Sender,
+  message?: readonly string[],
+): Promise<string> {
   if (mention.kind === "several")
     return `Several agents are called so: ${formatLine(mention.agentIds.join(", "))}. Name one of them.`;
-  if (mention.text === "") return `What is ${mention.agentId} to do? Write it behind the name.`;
-  if (mention.text.length > TASK_CHARS_MAX) return `The text is longer than ${TASK_CHARS_MAX} characters.`;
-  return undefined;
+  const { agentId, text } = mention;
+  if (text === "") return `What is ${agentId} to do? Write it behind the name.`;
+  if (text.length > TASK_CHARS_MAX) return `The text is longer than ${TASK_CHARS_MAX} characters.`;
+  const { mentions } = runtime.config.openwop;
+  const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(sender.sessionKey) };
+  const request = { sender: createChatSender(mentions, sender), agentId, text, wait };
+  return replyOf(await chats.ask({ ...request, ...(message && { message }) }));
 }
 
 function senderOf({ event, ctx }: Message): Sender | undefined {

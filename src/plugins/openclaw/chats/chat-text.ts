@@ -2,6 +2,7 @@
  * Owns: text of others as it may stand in a chat. The host reads instructions of its own out of replies: files to attach, images to
  * fetch, messages to reply to. Words of a model, an agent or a tool must not give it any.
  */
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 
 /** Formats one line of bounded length, without control characters. */
 export function formatLine(text: string, charsMax = 300): string {
@@ -11,6 +12,13 @@ export function formatLine(text: string, charsMax = 300): string {
 /** Formats several such lines. */
 export function formatLines(text: string, charsMax: number): string {
   return cut(removeMarkup(text).trim(), charsMax);
+}
+
+/** Formats why a command or a message came to nothing. */
+export function formatFailure(error: unknown): string {
+  return isCoordinationError(error)
+    ? `That did not work: ${formatLine(error.message)} (${error.code}).`
+    : "That did not work: something unexpected happened. The gateway's log may say more.";
 }
 
 function removeMarkup(text: string): string {

@@ -3,7 +3,7 @@
 export type Mention =
   | { readonly kind: "agent"; readonly agentId: string; readonly text: string }
   /** The name is one of several. */
-  | { readonly kind: "several"; readonly said: string; readonly agentIds: readonly string[] };
+  | { readonly kind: "several"; readonly agentIds: readonly string[] };
 
 /** Whoever is called beside the agent, such as the bot of a group. */
 const WORDS_MAX = 4;
@@ -22,14 +22,18 @@ export function findMention(text: string, agentIds: readonly string[]): Mention 
     const found = WORD.exec(rest.slice(0, NAME_CHARS_MAX + WORDS_MAX));
     if (!found) return undefined;
     rest = rest.slice(found[0].length);
-    const named = findAgentsNamed(found[1] ?? "", agentIds);
-    const [agentId] = named;
-    if (agentId === undefined) continue;
-    return named.length === 1
-      ? { kind: "agent", agentId, text: rest.trim() }
-      : { kind: "several", said: found[1] ?? "", agentIds: named };
+    const mention = createMention(found[1] ?? "", rest.trim(), agentIds);
+    if (mention) return mention;
   }
   return undefined;
+}
+
+/** Returns which agent is named, with the text that is for it; `undefined`: it is the name of no agent. */
+export function createMention(name: string, text: string, agentIds: readonly string[]): Mention | undefined {
+  const named = findAgentsNamed(name, agentIds);
+  const [agentId] = named;
+  if (agentId === undefined) return undefined;
+  return named.length === 1 ? { kind: "agent", agentId, text } : { kind: "several", agentIds: named };
 }
 
 /** The agents that a name may mean, the nearest meaning alone. */

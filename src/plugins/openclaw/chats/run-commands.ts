@@ -1,10 +1,10 @@
 /** Owns: the chat commands about agents of manifests: asking one, seeing what came of it, answering what its run waits for. */
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { findMentionProblem, NOT_SERVED } from "./agent-mention.ts";
+import { askMentioned, NOT_SERVED } from "./agent-mention.ts";
 import type { ChatMessage } from "./chat-message.ts";
 import { createChatSender, logRefused, mayCallAgents, NOT_ALLOWED } from "./chat-senders.ts";
 import { formatLine } from "./chat-text.ts";
-import { findAgentsNamed, type Mention } from "./mention-in.ts";
+import { createMention } from "./mention-in.ts";
 import { replyOf } from "./mention-reply.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import type { OpenChats, UseChats } from "../runtime-access/use-chats.ts";
@@ -22,30 +22,16 @@ const NO_AGENTS = "No agents can be called here.";
 export function askAgent(
   dependencies: RunCommandDependencies,
   message: ChatMessage,
-  [name, text]: readonly [said: string, text: string],
+  [name, text]: readonly [name: string, text: string],
 ): Promise<string> {
-  return withAgents(dependencies, message, async ({ chats, runtime, tellIn }) => {
-    const mention = mentionOf(name, text, chats.agentIds());
+  return withAgents(dependencies, message, async (open) => {
+    const mention = createMention(name, text, open.chats.agentIds());
     if (!mention) return `There is no agent ${formatLine(name, NAME_CHARS_MAX) || "without a name"}.`;
-    const problem = findMentionProblem(mention);
-    if (problem !== undefined || mention.kind !== "agent") return problem ?? "";
-    const { mentions } = runtime.config.openwop;
-    const { agentId } = mention;
-    const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(message.sessionKey) };
-    return replyOf(await chats.ask({ sender: createChatSender(mentions, message), agentId, text, wait }));
+    return askMentioned(open, mention, message);
   });
 }
 
 const NAME_CHARS_MAX = 100;
-
-function mentionOf(name: string, text: string, agentIds: readonly string[]): Mention | undefined {
-  const named = findAgentsNamed(name, agentIds);
-  const [agentId] = named;
-  if (agentId === undefined) return undefined;
-  return named.length === 1
-    ? { kind: "agent", agentId, text }
-    : { kind: "several", said: name, agentIds: named };
-}
 
 export function lookAtRun(
   dependencies: RunCommandDependencies,

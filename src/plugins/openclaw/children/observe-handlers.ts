@@ -15,6 +15,7 @@ import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { formatSentence } from "../host/spawn-result.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import { keepEverythingBack } from "../runtime-access/keep-back.ts";
+import type { ChildHooks } from "../runtime-access/run-quietly.ts";
 import { findRuntime, type ChildNow, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
 export interface ObserveHandlers {
@@ -24,16 +25,10 @@ export interface ObserveHandlers {
   beforeFinalize(event: HookEvent<"before_agent_finalize">): Promise<undefined>;
 }
 
-export interface ObserveHandlerDependencies {
-  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
-  /** True for a session that an agent spawned. */
-  readonly isChild: (session: string) => boolean;
-}
-
 /** Further names are cut: a host offers some hundreds at most. */
 const TOOLS_MAX = 2_000;
 
-export function createObserveHandlers(dependencies: ObserveHandlerDependencies): ObserveHandlers {
+export function createObserveHandlers(dependencies: ChildHooks): ObserveHandlers {
   return {
     beforeRun: (ctx) => dependencies.quietly("before_agent_run", (runtime) => ruleOnRun(runtime, ctx)),
     runInput: ({ tools = [] }, { sessionKey }) => {
@@ -91,7 +86,7 @@ async function ruleOnRun(
 }
 
 /** With the first call of a run all that is known of it is recorded, with others only another model. */
-function noteCall(dependencies: ObserveHandlerDependencies, session: string, model: string): void {
+function noteCall(dependencies: ChildHooks, session: string, model: string): void {
   const child = findRuntime()?.children.get(session);
   if (child?.recorded?.model === model) return;
   if (child) recordCall(dependencies, session, { ...child, ran: { ...child.ran, model } });
@@ -99,18 +94,14 @@ function noteCall(dependencies: ObserveHandlerDependencies, session: string, mod
 }
 
 /** After a reload in the middle of a run, and where the host lets nobody hear of runs, a call is all that tells of a child. */
-async function learnFromCall(
-  dependencies: ObserveHandlerDependencies,
-  session: string,
-  model: string,
-): Promise<void> {
+async function learnFromCall(dependencies: ChildHooks, session: string, model: string): Promise<void> {
   const watched = await dependencies.quietly("model_call_started", async (runtime) =>
     (await runtime.coordinator()).childWatch.find(session as SessionKey),
   );
   if (watched) recordCall(dependencies, session, { watched, ran: { ...watched.ran, model } });
 }
 
-function recordCall(dependencies: ObserveHandlerDependencies, session: string, child: ChildNow): void {
+function recordCall(dependencies: ChildHooks, session: string, child: ChildNow): void {
   findRuntime()?.children.set(session, child);
   const isHeld = child.watched.isHeldOnMismatch && hasDifferences(child);
   if (isHeld) keepEverythingBack(session);

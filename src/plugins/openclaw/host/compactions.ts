@@ -5,9 +5,9 @@
 import { z } from "zod";
 import { epochMsSchema } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { messageOf, type HostRuntime } from "./host-runs.ts";
-import { createRecent } from "./recent.ts";
-import { agentOf } from "./session-agent.ts";
+import { messageOf } from "./host-runs.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { noteInEntry, readSessionEntry, type HostSessions } from "./session-entry.ts";
 
 const compactionSchema = z.object({
   atMs: epochMsSchema,
@@ -26,9 +26,7 @@ export interface Compactions {
 
 const SESSIONS_MAX = 10_000;
 
-type Session = HostRuntime["agent"]["session"];
-
-export function createCompactions(session: Session, logger: Logger): Compactions {
+export function createCompactions(session: HostSessions, logger: Logger): Compactions {
   const compactions = createRecent<{ readonly compaction: Compaction | undefined }>(SESSIONS_MAX);
   /** No spawn and no prompt depends on what the host cannot say. */
   const readQuietly = (sessionKey: string): Compaction | undefined => {
@@ -48,7 +46,9 @@ export function createCompactions(session: Session, logger: Logger): Compactions
     record: async (sessionKey, compaction) => {
       compactions.set(sessionKey, { compaction });
       try {
-        await writeCompaction(session, sessionKey, compaction);
+        const { atMs, toldIn } = compaction;
+        const written = { atMs, ...(toldIn !== undefined && { toldIn }) };
+        await noteInEntry(session, sessionKey, { compaction: written });
       } catch (error) {
         logger.warn(
           { session: sessionKey },
@@ -59,32 +59,7 @@ export function createCompactions(session: Session, logger: Logger): Compactions
   };
 }
 
-function readCompaction(session: Session, sessionKey: string): Compaction | undefined {
-  const entry = session.getSessionEntry({
-    sessionKey,
-    agentId: agentOf(sessionKey),
-    readConsistency: "latest",
-  });
-  const value = entry?.pluginExtensions?.["coordination"]?.["compaction"];
+function readCompaction(session: HostSessions, sessionKey: string): Compaction | undefined {
+  const value = readSessionEntry(session, sessionKey)?.pluginExtensions?.["coordination"]?.["compaction"];
   return compactionSchema.safeParse(value).data;
-}
-
-async function writeCompaction(
-  session: Session,
-  sessionKey: string,
-  { atMs, toldIn }: Compaction,
-): Promise<void> {
-  const compaction = { atMs, ...(toldIn !== undefined && { toldIn }) };
-  await session.patchSessionEntry({
-    sessionKey,
-    agentId: agentOf(sessionKey),
-    preserveActivity: true,
-    // The host merges the result shallowly: keep what else is there.
-    update: ({ pluginExtensions }) => ({
-      pluginExtensions: {
-        ...pluginExtensions,
-        coordination: { ...pluginExtensions?.["coordination"], compaction },
-      },
-    }),
-  });
 }

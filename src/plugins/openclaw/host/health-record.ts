@@ -7,6 +7,7 @@ import {
 import type { Health, HealthSink } from "../../../agents/coordination/ports/health-sink.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+import { shareInProcess } from "./share-in-process.ts";
 
 export interface HealthRecord {
   succeeded(): void;
@@ -85,17 +86,11 @@ export function createHealthRecord(dependencies: {
   };
 }
 
-const KEY = Symbol.for("openclaw-coordination.logged-failures");
-
-type Holder = { [KEY]?: Map<string, ErrorCode> };
-
 /**
- * Returns which failure this process logged last, until it is over, by the path of the ledger. That lies on `globalThis`: each call
- * that finds no runtime makes a record of its own, and may reach any instance of this module.
+ * Returns which failure this process logged last, until it is over, by the path of the ledger. That is shared: each call that finds
+ * no runtime makes a record of its own, and may reach any instance of this module.
  */
-function accessLoggedCodes(): Map<string, ErrorCode> {
-  return ((globalThis as Holder)[KEY] ??= new Map());
-}
+const accessLoggedCodes = shareInProcess("logged-failures", () => new Map<string, ErrorCode>());
 
 /** True where the health says this failure, with words that are the same or of just now. The clock may have been set back. */
 function isUpToDate(health: Health, { code, message, atMs }: Failure): boolean {

@@ -8,6 +8,7 @@ import { resolve } from "node:path";
 import { findAgentEntry } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
+import { readSessionEntry } from "./session-entry.ts";
 
 export interface HostNames {
   /**
@@ -53,11 +54,7 @@ export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment
     folderOf: (path) => findRealPath(resolveUserPath(path, env)),
     thinkingOf: ({ sessionKey, agentId, provider = "", model = "" }) => {
       if (isUnthinking(readConfig(), provider, model)) return "off";
-      const entry = runtime.agent.session.getSessionEntry({
-        sessionKey,
-        agentId,
-        readConsistency: "latest",
-      });
+      const entry = readSessionEntry(runtime.agent.session, sessionKey, agentId);
       return typeof entry?.thinkingLevel === "string" ? entry.thinkingLevel : undefined;
     },
   };

@@ -17,7 +17,9 @@ export function answer(payload: object): MethodAnswer {
   return { ok: true, payload };
 }
 
-export function createRefusedAnswer(code: string, message: string, details?: object): MethodAnswer {
+export type Refusal = Extract<MethodAnswer, { readonly ok: false }>;
+
+export function createRefusedAnswer(code: string, message: string, details?: object): Refusal {
   return { ok: false, error: { code, message, ...(details && { details }) } };
 }
 

@@ -6,15 +6,12 @@
  * context of the first load of the plugin in this process belongs to nobody; every module instance uses that one.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { shareInProcess } from "./share-in-process.ts";
 
 type Leave = <T>(work: () => T) => T;
 
-const KEY = Symbol.for("openclaw-coordination.outside-calls");
-type Holder = { [KEY]?: Leave };
-
-const holder = globalThis as Holder;
-const leave: Leave = holder[KEY] ?? AsyncLocalStorage.snapshot();
-holder[KEY] = leave;
+const accessLeave = shareInProcess<Leave>("outside-calls", () => AsyncLocalStorage.snapshot());
+const leave = accessLeave();
 
 /** Runs `work`, and all that it begins, outside of the call that is under way. */
 export function runOutsideCalls<T>(work: () => T): T {

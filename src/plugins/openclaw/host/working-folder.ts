@@ -3,7 +3,8 @@
  * call, and what it tells elsewhere as the workspace is wrong for a child that was spawned into another folder.
  */
 import type { OpenClawPluginApi } from "./sdk.ts";
-import { createRecent } from "./recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
+import { readSessionEntry } from "./session-entry.ts";
 
 type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -41,11 +42,7 @@ interface Folders {
 }
 
 function ownFolders(runtime: HostRuntime, sessionKey: string, agentId: string): Folders {
-  const entry: Folders | undefined = runtime.agent.session.getSessionEntry({
-    sessionKey,
-    agentId,
-    readConsistency: "latest",
-  });
+  const entry: Folders | undefined = readSessionEntry(runtime.agent.session, sessionKey, agentId);
   return { spawnedCwd: entry?.spawnedCwd, spawnedWorkspaceDir: entry?.spawnedWorkspaceDir };
 }
 
@@ -54,13 +51,18 @@ function folderOf(
   { spawnedCwd, spawnedWorkspaceDir }: Folders,
   agentId: string,
 ): string {
-  // The host's own types of its config disagree about `undefined`.
-  const config = runtime.config.current() as Parameters<typeof runtime.agent.resolveAgentWorkspaceDir>[0];
-  const { defaults, entries } = readAgents(config);
+  const { defaults, entries } = readAgents(runtime.config.current());
   return (
     [spawnedCwd, entries?.[agentId]?.cwd, defaults?.cwd, spawnedWorkspaceDir].find(isFolder) ??
-    runtime.agent.resolveAgentWorkspaceDir(config, agentId)
+    findWorkspace(runtime, agentId)
   );
+}
+
+/** Returns the workspace of an agent, wherever its sessions work. */
+export function findWorkspace({ agent, config }: HostRuntime, agentId: string): string {
+  // The host's own types of its config disagree about `undefined`.
+  const current = config.current() as Parameters<typeof agent.resolveAgentWorkspaceDir>[0];
+  return agent.resolveAgentWorkspaceDir(current, agentId);
 }
 
 interface Agents {

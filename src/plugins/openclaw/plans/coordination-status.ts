@@ -5,8 +5,10 @@
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import {
+  coordinationIdSchema,
   DELIVERY_STEP_ID,
   formatTimestamp,
+  stepIdSchema,
   type CoordinationId,
   type StepId,
 } from "../../../agents/coordination/contracts/ids.ts";
@@ -29,6 +31,12 @@ const STEPS_MAX = 50;
 const NEWEST_MAX = 5;
 const RESOURCE_CHARS_MAX = 200;
 const OUTPUTS_CHARS_MAX = BOUNDS.deliveryCharsMax;
+
+/** Which coordination is told, and the outputs of which of its steps; without an id the newest ones. */
+export const statusParams = z.strictObject({
+  coordinationId: coordinationIdSchema.optional(),
+  outputsOf: stepIdSchema.optional(),
+});
 
 const text = z.string();
 const stepSchema = z.object({
@@ -317,8 +325,7 @@ export async function reportOutputs(
   step: StepView,
 ): Promise<OutputsReport> {
   const { stepId, status } = step;
-  const report = step.results?.findLast(({ kind }) => kind === "outputs");
-  const output = status === "completed" ? step.output : report?.content;
+  const output = step.results?.findLast(({ kind }) => kind === "outputs")?.content;
   if (status !== "completed" && !output)
     return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
   if (!output) return { kind: "none", reason: `step ${stepId} completed without outputs` };

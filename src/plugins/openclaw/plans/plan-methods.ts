@@ -1,10 +1,12 @@
 /**
- * Owns: which gateway methods there are, and what those about plans answer. An operator decides: a plan's `ownerSession` is taken
- * as it is written, and every coordination may be seen, cancelled and tried again.
+ * Owns: which gateway methods there are, and what all of them answer but those about questions (`question-methods.ts`):
+ * besides those about plans, the folder's own, it ends claims and makes links to the page. An operator decides: a
+ * plan's `ownerSession` is taken as it is written, and every coordination may be seen, cancelled and tried again.
  *
  * H2 a method never throws into the host: every refusal and failure is `{code, message}` with a sentence.
  */
 import { z } from "zod";
+import { fencingTokenSchema } from "../../../agents/coordination/contracts/arbitration.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
 import {
@@ -30,13 +32,11 @@ import type {
   PlanSubmitted,
   RequestAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
-import { releaseClaim } from "./claim-methods.ts";
-import { mintPageLink } from "./page-methods.ts";
-import { reportOutputs, reportStatus } from "./coordination-status.ts";
+import { reportOutputs, reportStatus, statusParams } from "./coordination-status.ts";
 import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { MethodName } from "../host/method-declarations.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
-import { agentOf } from "../host/session-agent.ts";
+import { agentOf } from "../host/session-entry.ts";
 import { answerByOperator, tellQuestions, type MethodCaller } from "../questions/question-methods.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
@@ -178,11 +178,6 @@ function request(
   );
 }
 
-const statusParams = z.strictObject({
-  coordinationId: coordinationIdSchema.optional(),
-  outputsOf: stepIdSchema.optional(),
-});
-
 const NEWEST_MAX = 10;
 
 function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
@@ -216,4 +211,38 @@ async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: St
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
   const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };
   return answer({ ...status, outputs: step ? await reportOutputs(reads, id, step) : none });
+}
+
+const releaseParams = z.strictObject({ token: fencingTokenSchema });
+
+/** Ends the claim of any step. The step keeps working: its next write of the resource is ruled on anew. */
+function releaseClaim(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: releaseParams, params, bounds: ENVELOPE_BOUNDS }, ({ token }) =>
+    use(async (_, runtime) => {
+      const { reads, arbiter } = await runtime.coordinator();
+      const [claim] = await reads.claims({ after: token - 1, limit: 1 });
+      const released = claim?.token === token ? await arbiter.release(token) : undefined;
+      if (!claim || !released) {
+        const message = `there is no claim ${token}; it has ended already, or there never was one`;
+        return createRefusedAnswer("REQUEST_REFUSED", message, { refusal: "NO_SUCH_CLAIM" });
+      }
+      const { stepId, resource } = claim;
+      return answer({ token, coordinationId: released.runId, stepId, resource });
+    }),
+  );
+}
+
+const linkParams = z.strictObject({});
+
+/** Lets somebody into the operator's page. The rights of the link follow from the caller's scopes. */
+function mintPageLink(use: UsePlans, params: unknown, { scopes = [] }: MethodCaller): Promise<MethodAnswer> {
+  return read({ schema: linkParams, params, bounds: ENVELOPE_BOUNDS }, () =>
+    use(async (_, { page }) => {
+      if (page) return answer(await page.mintAddress(scopes));
+      return createRefusedAnswer(
+        "REQUEST_REFUSED",
+        "the page is switched off: set coordination.phase1.page.enabled to true",
+      );
+    }),
+  );
 }

@@ -10,9 +10,7 @@ import { z } from "zod";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { isAgentListed } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import {
-  coordinationIdSchema,
   formatTimestamp,
-  stepIdSchema,
   type AgentId,
   type CoordinationId,
   type SessionKey,
@@ -37,7 +35,7 @@ import type {
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { readUnlessDamaged } from "../../../agents/coordination/runtime/log/read-state.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
-import { reportOutputs, reportStatus } from "./coordination-status.ts";
+import { reportOutputs, reportStatus, statusParams } from "./coordination-status.ts";
 import { placeIn, maySee } from "./place-in.ts";
 import { tellProgress } from "./progress-tool.ts";
 import { reportOutcome } from "./report-tool.ts";
@@ -47,7 +45,7 @@ import { escalate } from "../questions/escalate-tool.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
 import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
 import type { ToolName } from "../host/tool-declarations.ts";
-import { agentOf } from "../host/session-agent.ts";
+import { agentOf } from "../host/session-entry.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** The session that calls, as the host names it. */
@@ -209,11 +207,6 @@ function answerFromProblems(all: readonly PlanProblem[]): ToolAnswer {
     ...(left > 0 && { problemsLeftOut: left }),
   };
 }
-
-const statusParams = z.strictObject({
-  coordinationId: coordinationIdSchema.optional(),
-  outputsOf: stepIdSchema.optional(),
-});
 
 async function tellStatus(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(statusParams, params ?? {}, ENVELOPE_BOUNDS);

@@ -18,20 +18,16 @@ import {
 import { findToolRefusal } from "../../../agents/coordination/privileges/tool-rule.ts";
 import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
-import { createRecent } from "../host/recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
-import {
-  findRuntime,
-  findStartFailure,
-  type NarrowedSpawn,
-  type SharedRuntime,
-} from "../runtime-access/shared-runtime.ts";
+import { findRuntime, findStartFailure, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { isNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
 import { extractorsOf } from "../writes/extractor-registry.ts";
 import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
 import { TOOL_NAMES } from "../host/tool-declarations.ts";
+import { findWorkspace } from "../host/working-folder.ts";
 import { accessBoundsMemory } from "./bounds-memory.ts";
 import type { SessionParents } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
@@ -185,13 +181,12 @@ function isHeldToNothing(
   { parentOf, isChild, isYoungerThan }: SessionParents,
   sinceMs: number,
 ): boolean {
-  const narrowedSpawns = findRuntime()?.narrowedSpawns ?? new Map<string, NarrowedSpawn>();
   let session = child;
   try {
     for (let depth = 0; depth < BOUNDS.privilegeDepthMax; depth += 1) {
       const parent = parentOf(session);
       // A spawn that was recorded before may have its child only now.
-      const isFree = isYoungerThan(session, sinceMs) && !isNarrowedChild(narrowedSpawns, session, parent);
+      const isFree = isYoungerThan(session, sinceMs) && !isNarrowedChild(session, parent);
       if (isChild(session) && !(isFree && parent !== undefined)) return false;
       if (parent === undefined) return true;
       session = parent;
@@ -235,7 +230,7 @@ async function findBounds(
   for (;;) {
     const found = await privileges.boundsOf(session, parentOf);
     if (found.isKnown || !isChild(session)) return found;
-    if (!isNarrowedChild(runtime.narrowedSpawns, session, parentOf(session))) return found;
+    if (!isNarrowedChild(session, parentOf(session))) return found;
     if (performance.now() >= untilMs)
       throw new CoordinationError("LEDGER_BUSY", `the spawn of ${session} is not recorded yet`);
     await new Promise((resolve) => setTimeout(resolve, UNRECORDED_POLL_MS));
@@ -282,12 +277,6 @@ async function findRefusedChange(
   return privileges.ruleOnChanges(
     sessionBounds,
     { tool, targets, ...(undetermined && { undetermined }) },
-    { ofSession: runtime.folderOf, ofAgent: ({ agentId }) => workspaceOf(api, agentId) },
+    { ofSession: runtime.folderOf, ofAgent: ({ agentId }) => findWorkspace(api.runtime, agentId) },
   );
-}
-
-function workspaceOf({ runtime }: OpenClawPluginApi, agentId: string): string {
-  // The host's own types of its config disagree about `undefined`.
-  const config = runtime.config.current() as Parameters<typeof runtime.agent.resolveAgentWorkspaceDir>[0];
-  return runtime.agent.resolveAgentWorkspaceDir(config, agentId);
 }

@@ -1,9 +1,10 @@
 /** Owns: who spawned a session, by its key and by the host's own record of it: also for sessions that the ledger does not know. */
+import { isChildKey } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ParentOf } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
-import { createRecent } from "../host/recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import { agentOf, isChildKey, isShownKey } from "../host/session-agent.ts";
+import { isShownKey, readSessionEntry } from "../host/session-entry.ts";
 
 export interface SessionParents {
   /** Finds the session from which another one comes, whether an agent spawned it or a person opened it there. */
@@ -21,11 +22,7 @@ export function createSessionParents({ runtime }: OpenClawPluginApi): SessionPar
   const parents = createRecent<SessionKey>(SESSIONS_MAX);
   const spawned = createRecent<boolean>(SESSIONS_MAX);
   const readEntry = (session: string): SessionEntry | undefined =>
-    runtime.agent.session.getSessionEntry({
-      sessionKey: session,
-      agentId: agentOf(session),
-      readConsistency: "latest",
-    });
+    readSessionEntry(runtime.agent.session, session);
   const isRecordedChild = (session: string): boolean => {
     try {
       const entry = spawned.get(session) === undefined ? readEntry(session) : undefined;

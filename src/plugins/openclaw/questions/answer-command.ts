@@ -6,7 +6,6 @@
  * it never holds what is kept back from them.
  */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   canBeNumbered,
   type Answerer,
@@ -20,7 +19,7 @@ import {
 } from "../../../agents/coordination/contracts/ids.ts";
 import type { NamedQuestion, QuestionReads } from "../../reports/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
-import { formatLine } from "../chats/chat-text.ts";
+import { formatFailure, formatLine } from "../chats/chat-text.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import {
   answerRun,
@@ -60,9 +59,7 @@ export async function answerCommand(
   try {
     return await replyTo(dependencies, message);
   } catch (error) {
-    return isCoordinationError(error)
-      ? `That did not work: ${formatLine(error.message)} (${error.code}).`
-      : "That did not work: something unexpected happened. The gateway's log may say more.";
+    return formatFailure(error);
   }
 }
 

@@ -18,7 +18,7 @@ import type { QuestionView } from "../../../agents/coordination/runtime/log/coor
 import type { QuestionAnswered } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { NamedQuestion, QuestionReads, Wanted } from "../../reports/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
-import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
+import { answer, read, createRefusedAnswer, type MethodAnswer, type Refusal } from "../host/method-answer.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
@@ -99,7 +99,7 @@ const answerParams = z
     through: z.enum(["gateway", "cli"]).default("gateway"),
   })
   .refine((params) => (params.questionId === undefined) === (params.only === true), {
-    message: "pass pass either questionId or only",
+    message: "pass either questionId or only",
   })
   .refine((params) => (params.text !== undefined) === (params.answer === "answer"), {
     message: 'a text with "answer", and with nothing else',
@@ -188,16 +188,14 @@ export async function answerQuestion(
   };
 }
 
-type Refusal = MethodAnswer & { readonly ok: false };
-
 function refuseUnnamed(named: Exclude<NamedQuestion, { kind: "found" }>, id: string | undefined): Refusal {
   if (named.kind === "ambiguous") {
     const { questionIds } = named;
     const problem =
       id === undefined ? "several questions are open" : `${JSON.stringify(id)} names several questions`;
-    return createRefusalAnswer("INPUT_INVALID", `${problem}: ${questionIds.join(", ")}`, { questionIds });
+    return createRefusedAnswer("INPUT_INVALID", `${problem}: ${questionIds.join(", ")}`, { questionIds });
   }
-  return createRefusalAnswer("REQUEST_REFUSED", describeAbsence(named, id), { refusal: "UNKNOWN_QUESTION" });
+  return createRefusedAnswer("REQUEST_REFUSED", describeAbsence(named, id), { refusal: "UNKNOWN_QUESTION" });
 }
 
 function describeAbsence(
@@ -207,10 +205,6 @@ function describeAbsence(
   // A chat begins the sentence with a capital letter, which an id must not get.
   if (named.kind === "pruned") return `there is no such question any more: ${named.error.message}`;
   return id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
-}
-
-function createRefusalAnswer(code: string, message: string, details: object): Refusal {
-  return { ok: false, error: { code, message, details } };
 }
 
 async function refuseAnswer(

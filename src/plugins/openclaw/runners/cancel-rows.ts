@@ -1,9 +1,7 @@
 /** Owns: stopping runs of the host by their task rows. The host stops what a running one has spawned, too. */
 import type { Cancellation } from "../../../agents/coordination/contracts/observation.ts";
 import { isOpen, type HostRuntime, type TaskRow } from "../host/host-runs.ts";
-
-/** The host lets agents spawn no deeper. */
-const SPAWN_DEPTH_MAX = 5;
+import { walkRowsBelow } from "./rows-below.ts";
 
 /** @param owner the session that the row lies under */
 export async function cancelRow(runtime: HostRuntime, owner: string, { id }: TaskRow): Promise<Cancellation> {
@@ -16,18 +14,10 @@ export async function cancelRow(runtime: HostRuntime, owner: string, { id }: Tas
 }
 
 /** Stops what the agents of a session have spawned; `unreachable` when one of them could not be. */
-export async function cancelSpawnsOf(
-  runtime: HostRuntime,
-  session: string,
-  depth = SPAWN_DEPTH_MAX,
-): Promise<Cancellation> {
-  if (depth === 0) return "already_ended";
-  const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: session }).list();
+export async function cancelSpawnsOf(runtime: HostRuntime, session: string): Promise<Cancellation> {
   const results: Cancellation[] = [];
-  for (const row of rows) {
-    if (isOpen(row)) results.push(await cancelRow(runtime, session, row));
-    const key = row.childSessionKey;
-    if (key && key !== session) results.push(await cancelSpawnsOf(runtime, key, depth - 1));
+  for await (const { owner, row } of walkRowsBelow(runtime, session)) {
+    if (isOpen(row)) results.push(await cancelRow(runtime, owner, row));
   }
   return results.includes("unreachable") ? "unreachable" : "stopped";
 }

@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { canBeNumbered } from "../../../agents/coordination/contracts/escalation.ts";
+import { isChildKey } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import { addMs, type EpochMs, type IdempotencyKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../../../agents/coordination/ports/agent-runner.ts";
 import type {
@@ -12,7 +13,7 @@ import type {
   Question,
 } from "../../../agents/coordination/ports/human-channel.ts";
 import { replaceHidden } from "../../../agents/coordination/std/hidden-characters.ts";
-import { agentOf, isChildKey } from "../host/session-agent.ts";
+import { agentOf } from "../host/session-entry.ts";
 
 const TURN_MS = 600_000;
 

@@ -13,8 +13,10 @@ import type {
 import type { SpawnObserver, SpawnQuery } from "../../../agents/coordination/ports/spawn-observer.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
+import { findLastEndBelow } from "./rows-below.ts";
 import { isOpen, messageOf } from "../host/host-runs.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
+import { noteInEntry } from "../host/session-entry.ts";
 import { formatSentence } from "../host/spawn-result.ts";
 
 /** The host writes the row up to 0.1 s after the intent; clocks of one machine may still differ a little. */
@@ -36,9 +38,7 @@ export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: 
   return {
     observe: async (query) => {
       try {
-        // Rows lie under the session that asked for the spawn, also for nested ones.
-        const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
-        const seen = observationOf(rows, query, Date.now());
+        const seen = await observeRows(runtime, query);
         return seen.kind === "absent" && mayBeQueued(query) ? { kind: "unknown" } : seen;
       } catch (error) {
         logger.warn(
@@ -60,7 +60,8 @@ export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: 
       // Writing to an ACP child's entry races with the host's own set-up of it and can break the child.
       if (isAcpSession(envelope.targetSession)) return;
       try {
-        await bindEnvelope(runtime, envelope);
+        const notes = { envelope: copyAsJson(envelope) };
+        await noteInEntry(runtime.agent.session, envelope.targetSession, notes);
       } catch (error) {
         const { coordinationId: runId, stepId } = envelope;
         logger.warn(
@@ -70,6 +71,20 @@ export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: 
       }
     },
   };
+}
+
+/** Reads the rows under the session that asked for the spawn, where they lie also for nested ones. */
+async function observeRows(runtime: OpenClawPluginApi["runtime"], query: SpawnQuery): Promise<Observation> {
+  const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
+  const now = Date.now();
+  const row = findRow(rows, query);
+  const seen = observationOf(row, query, now);
+  if (seen.kind !== "ended" || !row || !isPending(row)) return seen;
+  // The child may wait for what it has spawned without our knowledge.
+  const lastEndMs = await findLastEndBelow(runtime, seen.childSessionKey);
+  const isWaiting = lastEndMs === undefined || now - lastEndMs < DELIVERY_MS_MAX;
+  const { childSessionKey, childRunId } = seen;
+  return isWaiting ? { kind: "running", childSessionKey, childRunId } : seen;
 }
 
 /** The host stops what a running child has spawned, too; what a child that ended left at work is stopped by itself. */
@@ -82,24 +97,6 @@ async function stopSpawn(runtime: OpenClawPluginApi["runtime"], query: SpawnQuer
   const cancellation = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
   const below = await cancelSpawnsOf(runtime, childSessionKey);
   return below === "unreachable" ? below : cancellation;
-}
-
-async function bindEnvelope(
-  runtime: OpenClawPluginApi["runtime"],
-  envelope: CoordinationEnvelope,
-): Promise<void> {
-  await runtime.agent.session.patchSessionEntry({
-    sessionKey: envelope.targetSession,
-    agentId: agentOf(envelope.targetSession),
-    preserveActivity: true,
-    // The host merges the result shallowly: keep what else is there.
-    update: ({ pluginExtensions }) => ({
-      pluginExtensions: {
-        ...pluginExtensions,
-        coordination: { ...pluginExtensions?.["coordination"], envelope: copyAsJson(envelope) },
-      },
-    }),
-  });
 }
 
 /** Copies without the properties that are undefined, which the host's JSON type does not know. */
@@ -126,12 +123,13 @@ function isOutOfReach(query: SpawnQuery): boolean {
   return mayBeQueued(query) && Date.now() - query.dispatchedAtMs >= QUEUED_MS_MAX;
 }
 
-function agentOf(sessionKey: SessionKey): string {
-  return sessionKey.split(":")[1] ?? "main";
+/** Finds the row of a spawn. */
+export function findRow(rows: readonly TaskRow[], query: SpawnQuery): TaskRow | undefined {
+  return rows.find((candidate) => isRowOf(candidate, query));
 }
 
-export function observationOf(rows: readonly TaskRow[], query: SpawnQuery, now: number): Observation {
-  const row = rows.find((candidate) => isRowOf(candidate, query));
+/** Returns what the row of a spawn says of its child. */
+export function observationOf(row: TaskRow | undefined, query: SpawnQuery, now: number): Observation {
   if (!row?.childSessionKey) return { kind: "absent" };
   const child = { childSessionKey: row.childSessionKey as SessionKey, childRunId: row.runId ?? row.id };
   const ending = isUndelivered(row, query, now) ? undefined : endingOf(row);
@@ -151,17 +149,20 @@ function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
 }
 
 /**
- * An orchestrator's row says "succeeded" when its first turn ends, though it still waits for its children: delivery tells.
- * But the host gives up some deliveries after three tries and leaves them pending for ever, and delivers nothing of a child that
- * was cancelled.
+ * Tells whether the host has not delivered the last words of a child. An orchestrator's row says "succeeded" when its
+ * first turn ends, though it still waits for its children and is woken when they have ended: delivery tells. But the
+ * host gives up some deliveries after three tries and leaves them pending for ever, and delivers nothing of a child
+ * that was cancelled.
  */
-function isUndelivered(
-  { status, deliveryStatus, endedAt }: TaskRow,
-  { hasOpenChildren }: SpawnQuery,
-  now: number,
-): boolean {
-  if (deliveryStatus !== "pending" || status === "cancelled") return false;
-  return hasOpenChildren || endedAt === undefined || now - endedAt < DELIVERY_MS_MAX;
+function isUndelivered(row: TaskRow, { quietSinceMs }: SpawnQuery, now: number): boolean {
+  if (!isPending(row)) return false;
+  const { endedAt } = row;
+  if (quietSinceMs === undefined || endedAt === undefined) return true;
+  return now - Math.max(endedAt, quietSinceMs) < DELIVERY_MS_MAX;
+}
+
+function isPending({ status, deliveryStatus }: TaskRow): boolean {
+  return deliveryStatus === "pending" && status !== "cancelled";
 }
 
 function endingOf({ status, error }: TaskRow): ChildEnding | undefined {

@@ -15,6 +15,7 @@ import type {
   ObservedChild,
 } from "../../../agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Start } from "../../../agents/coordination/ports/agent-runner.ts";
+import { readSessionEntry } from "../host/session-entry.ts";
 import {
   BEGIN_MS_MAX,
   endingOf,
@@ -242,6 +243,5 @@ async function run(runtime: HostRuntime, order: Telling, deliver: boolean): Prom
  */
 function hasChat(runtime: HostRuntime, sessionKey: SessionKey): boolean {
   const agentId = sessionKey.split(":")[1] ?? "main";
-  const entry = runtime.agent.session.getSessionEntry({ sessionKey, agentId, readConsistency: "latest" });
-  return entry?.delivery?.kind === "external";
+  return readSessionEntry(runtime.agent.session, sessionKey, agentId)?.delivery?.kind === "external";
 }

@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { PlanSnapshot } from "../../../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { FlowMirror } from "./flow-mirror.ts";
-import { createRecent } from "../host/recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
 
 /** Objectives that are remembered; others are read again. */
 const OBJECTIVES_MAX = 100;

@@ -7,7 +7,7 @@ import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ChatRun } from "../../chat-agents.ts";
 import { messageOf, type HostRuntime } from "../host/host-runs.ts";
 import { tell } from "./owner-runner.ts";
-import { agentOf } from "../host/session-agent.ts";
+import { agentOf } from "../host/session-entry.ts";
 
 /** Tells a session late. It never rejects, because the session can also ask for it. */
 export async function tellLate(

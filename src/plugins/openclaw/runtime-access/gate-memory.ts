@@ -1,6 +1,6 @@
 /**
  * Owns: which session a model call belongs to, which sessions are gated, and what they said. Module instances of the plugin and the
- * runs under way outlive a reload, so this lies on `globalThis`. No truth: hooks fill it in before every model call.
+ * runs under way outlive a reload. No truth: hooks fill it in before every model call.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
@@ -13,7 +13,8 @@ import {
 import type { KeptText } from "../../../agents/coordination/results/read-on.ts";
 import { createSpokenWords, type SpokenWords } from "./spoken-words.ts";
 import { createLongTexts, type LongTexts } from "./long-texts.ts";
-import { createRecent, type Recent } from "../host/recent.ts";
+import { createRecent, type Recent } from "../../../agents/coordination/std/recent.ts";
+import { shareInProcess } from "../host/share-in-process.ts";
 
 export interface GatedNow extends GatedSession {
   /** Its newest message states a low confidence: every part of it is kept back. */
@@ -37,6 +38,8 @@ export interface ChildNow {
   /** The session that spawned it. */
   readonly parent?: SessionKey;
   readonly isPlanned?: boolean;
+  /** The ledger takes one more long text of it. */
+  readonly canKeepWhole?: boolean;
 }
 
 export interface GateMemory {
@@ -56,7 +59,6 @@ export interface GateMemory {
   key: Uint8Array;
 }
 
-const KEY = Symbol.for("openclaw-coordination.gate-memory.5");
 /** Before the key of the state folder is read. */
 const KEY_BYTES = 32;
 /** Before the configuration is read. */
@@ -64,11 +66,10 @@ const PARENT_CHARS_MAX = 16_000;
 const SPANS_MAX = 20_000;
 const SESSIONS_MAX = 10_000;
 
-type Holder = { [KEY]?: GateMemory };
+/** Returns the memory of this process. */
+export const accessGateMemory = shareInProcess("gate-memory.5", createGateMemory);
 
-export function accessGateMemory(): GateMemory {
-  const existing = (globalThis as Holder)[KEY];
-  if (existing) return existing;
+function createGateMemory(): GateMemory {
   const memory: GateMemory = {
     spans: createRecent<SessionKey>(SPANS_MAX),
     gated: createRecent<GatedNow>(SESSIONS_MAX),
@@ -82,7 +83,6 @@ export function accessGateMemory(): GateMemory {
     parentCharsMax: PARENT_CHARS_MAX,
     key: randomBytes(KEY_BYTES),
   };
-  (globalThis as Holder)[KEY] = memory;
   return memory;
 }
 

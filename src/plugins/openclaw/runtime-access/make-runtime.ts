@@ -3,7 +3,6 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { TakeChannelAnswer } from "../../channels.ts";
 import { createOpenOnce } from "../../open-once.ts";
 import { createPolicyBook } from "../../policy-book.ts";
-import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ProviderLanes } from "../../../agents/coordination/ports/provider-use.ts";
 import {
@@ -33,6 +32,7 @@ import { createHookHost, type HookHost } from "../../hooks/hook-host.ts";
 import { accessObserverQueues } from "../../hooks/observers.ts";
 import { accessGateMemory } from "./gate-memory.ts";
 import { createCompactions } from "../host/compactions.ts";
+import { accessOwnerTurns } from "./turns-memory.ts";
 import { accessUsageBook } from "./usage-memory.ts";
 import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
@@ -46,10 +46,9 @@ import { openWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
 import { createMetricsFace } from "./create-metrics-face.ts";
 import { createTelemetryFace } from "./create-telemetry-face.ts";
-import { accessNarrowedSpawns } from "./narrowed-spawns.ts";
 import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
-import { createRecent } from "../host/recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import {
   withRuntime,
@@ -65,6 +64,7 @@ import {
   createAssignedFolders,
   createWorkingFolders,
   findAgentFolder,
+  findWorkspace,
   type AssignedFolders,
 } from "../host/working-folder.ts";
 
@@ -150,13 +150,9 @@ function createHostReads(
 }
 
 /** Creates what hooks leave for later ones. */
-function createHookMemory(): Pick<
-  SharedRuntime,
-  "pendingSpawns" | "narrowedSpawns" | "children" | "requests"
-> {
+function createHookMemory(): Pick<SharedRuntime, "pendingSpawns" | "children" | "requests"> {
   return {
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
-    narrowedSpawns: accessNarrowedSpawns(),
     children: createRecent<ChildNow>(CHILDREN_MAX),
     requests: createRecent<string>(REQUESTS_MAX),
   };
@@ -336,12 +332,13 @@ async function composeForHost(
     model: createHostModel(runtime),
     withheld: gateMemory.texts,
     usage: accessUsageBook(),
+    turns: accessOwnerTurns(),
     channels: {
       host: createHostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
       chat: createChatChannel(owner, () => systemClock.now()),
     },
     takeAnswer: take,
-    workspaceOf: (agent) => workspaceOf(runtime, agent),
+    workspaceOf: (agent) => findWorkspace(runtime, agent),
     workingFolderOf: (agent) => findAgentFolder(runtime, agent),
     onPlan: show,
     // A host that does not answer about flows must not keep the ledger open.
@@ -353,19 +350,12 @@ async function composeForHost(
 
 /** Takes answers on the runtime that is open then: a reload may have closed the one that told people of the question. */
 function createAnswerTaker(api: OpenClawPluginApi): TakeChannelAnswer {
-  const make = (): Promise<SharedRuntime> => Promise.resolve(makeRuntime(api));
   return async (request, through) => {
-    const answered = await withRuntime(make, async (runtime) =>
+    const answered = await withRuntime(api, async (runtime) =>
       (await runtime.coordinator()).answer({ ...request, through }),
     );
     return answered.kind === "refused" ? answered : undefined;
   };
-}
-
-function workspaceOf({ agent: agents, config }: OpenClawPluginApi["runtime"], agent: AgentId): string {
-  // The host's own types of its config disagree about `undefined`.
-  const current = config.current() as Parameters<typeof agents.resolveAgentWorkspaceDir>[0];
-  return agents.resolveAgentWorkspaceDir(current, agent);
 }
 
 function createStoppedError(): CoordinationError {

@@ -1,32 +1,27 @@
 /**
  * Owns: which session a spawn makes whose child is to be held to something, as long as the ledger does not know it. Such a child may
- * outlive a reload, and module instances of the plugin share nothing else, so this lies on `globalThis`.
+ * outlive a reload.
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { shareInProcess } from "../host/share-in-process.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
-import type { NarrowedSpawn, SharedRuntime } from "./shared-runtime.ts";
 
-type NarrowedSpawns = SharedRuntime["narrowedSpawns"];
-
-const KEY = Symbol.for("openclaw-coordination.narrowed-spawns");
-
-type Holder = { [KEY]?: NarrowedSpawns | undefined };
+/** A spawn whose child is to be bounded. */
+interface NarrowedSpawn {
+  readonly parent: SessionKey;
+  /** Absent until the host has told it. */
+  readonly child?: SessionKey;
+}
 
 /** Returns the spawns of this process, by tool call. */
-export function accessNarrowedSpawns(): NarrowedSpawns {
-  const holder = globalThis as Holder;
-  return (holder[KEY] ??= new Map<string, NarrowedSpawn>());
-}
+export const accessNarrowedSpawns = shareInProcess("narrowed-spawns", () => new Map<string, NarrowedSpawn>());
 
 /**
  * Notes what the host told of the spawn of a call: which session its child is, or that there is none. Whether the ledger can record it
  * or not, other children of the same session need wait no longer.
  */
-export function noteNarrowedChild(
-  narrowedSpawns: NarrowedSpawns,
-  call: string,
-  event: Parameters<typeof readSpawnResult>[0],
-): void {
+export function noteNarrowedChild(call: string, event: Parameters<typeof readSpawnResult>[0]): void {
+  const narrowedSpawns = accessNarrowedSpawns();
   const spawn = narrowedSpawns.get(call);
   if (!spawn) return;
   const result = readSpawnResult(event);
@@ -40,17 +35,14 @@ export function noteNarrowedChild(
  * Forgets the spawn of a call. Where it could not be recorded and the host has told its child, it stays: nothing else says that this
  * session is to be held.
  */
-export function forgetNarrowedSpawn(narrowedSpawns: NarrowedSpawns, call: string, isRecorded: boolean): void {
+export function forgetNarrowedSpawn(call: string, isRecorded: boolean): void {
+  const narrowedSpawns = accessNarrowedSpawns();
   if (isRecorded || narrowedSpawns.get(call)?.child === undefined) narrowedSpawns.delete(call);
 }
 
 /** True of a session that may be the child of such a spawn. Where nobody knows who spawned it, any spawn may be its own. */
-export function isNarrowedChild(
-  narrowedSpawns: NarrowedSpawns,
-  session: string,
-  parent: SessionKey | undefined,
-): boolean {
-  return [...narrowedSpawns.values()].some((spawn) =>
+export function isNarrowedChild(session: string, parent: SessionKey | undefined): boolean {
+  return [...accessNarrowedSpawns().values()].some((spawn) =>
     spawn.child === undefined ? parent === undefined || parent === spawn.parent : session === spawn.child,
   );
 }

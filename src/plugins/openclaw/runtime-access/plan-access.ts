@@ -37,10 +37,9 @@ export type UsePlans = <T>(work: (plans: Plans, runtime: SharedRuntime) => Promi
 const REQUEST_BUDGET_MS = 30_000;
 
 export function planAccess(api: OpenClawPluginApi): UsePlans {
-  const make = async (): Promise<SharedRuntime> => (await import("./make-runtime.ts")).makeRuntime(api);
   return (work) =>
     runWithinBudget(
-      withRuntime(make, async (runtime) => work(await runtime.coordinator(), runtime)),
+      withRuntime(api, async (runtime) => work(await runtime.coordinator(), runtime)),
       REQUEST_BUDGET_MS,
     );
 }

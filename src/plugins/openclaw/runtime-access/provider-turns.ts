@@ -34,6 +34,6 @@ export function noteRefusal(
 }
 
 /** Waits until the next model call of a session may begin. */
-export async function waitForTurn(sessionKey: string, firstProvider?: string): Promise<void> {
-  await findRuntime()?.providers?.takeTurn(sessionKey as SessionKey, firstProvider);
+export async function waitForTurn(sessionKey: string, nextProvider?: string): Promise<void> {
+  await findRuntime()?.providers?.takeTurn(sessionKey as SessionKey, nextProvider);
 }

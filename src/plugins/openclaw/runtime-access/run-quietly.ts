@@ -10,6 +10,13 @@ type Work<T> = (runtime: SharedRuntime) => Promise<T>;
 /** Runs the work of a hook, which is named in the log. It never throws, and gives `undefined` where the work fails. */
 export type RunQuietly = <T>(hook: string, work: Work<T>) => Promise<T | undefined>;
 
+/** Work of hooks that differs for the sessions of children. */
+export interface ChildHooks {
+  readonly quietly: RunQuietly;
+  /** True for a session that an agent spawned. */
+  readonly isChild: (session: string) => boolean;
+}
+
 /** Returns how hooks run their work through `use`: a failure is reported to the operator, and the hook answers nothing. */
 export function createRunQuietly(api: OpenClawPluginApi, use: <T>(work: Work<T>) => Promise<T>): RunQuietly {
   return async (hook, work) => {

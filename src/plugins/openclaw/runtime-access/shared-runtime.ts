@@ -33,7 +33,8 @@ import type { MetricsFace } from "./create-metrics-face.ts";
 import type { TelemetryFace } from "./create-telemetry-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { Compactions } from "../host/compactions.ts";
-import type { Recent } from "../host/recent.ts";
+import type { Recent } from "../../../agents/coordination/std/recent.ts";
+import type { OpenClawPluginApi } from "../host/sdk.ts";
 import type { WorkingFolders } from "../host/working-folder.ts";
 
 /** The ways by which others reach the runtime, or hear of it. */
@@ -70,8 +71,6 @@ export interface SharedRuntime extends Faces {
   readonly findDefaultAgent: FindDefaultAgent;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
-  /** Spawns of a child which is to be bounded and not recorded yet, by tool call. */
-  readonly narrowedSpawns: Map<string, NarrowedSpawn>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
   /** Reads the newest messages of a session, the oldest first, as the host has them. */
@@ -103,13 +102,6 @@ export interface ChildNow {
 export interface PendingSpawn {
   readonly coordinationId: CoordinationId;
   readonly stepId: StepId;
-}
-
-/** A spawn whose child is to be bounded. */
-export interface NarrowedSpawn {
-  readonly parent: SessionKey;
-  /** Absent until the host has told it. */
-  readonly child?: SessionKey;
 }
 
 const KEY = Symbol.for("openclaw-coordination.runtime");
@@ -164,23 +156,23 @@ export async function replaceRuntime(next: SharedRuntime): Promise<SharedRuntime
 }
 
 /**
- * Runs `work` on the open runtime; `make` is for a process whose service never starts.
+ * Runs `work` on the open runtime. In a process whose service never starts, it makes one from `api`.
  *
  * @throws CoordinationError what `work` throws, why the service could not start, or `LEDGER_CLOSED` when the plugin is stopped.
  */
 export function withRuntime<T>(
-  make: () => Promise<SharedRuntime>,
+  api: OpenClawPluginApi,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
   // Work that it begins goes on when the hook, tool or method that reached us is over.
-  return runOutsideCalls(() => onOpenRuntime(make, work));
+  return runOutsideCalls(() => onOpenRuntime(api, work));
 }
 
 async function onOpenRuntime<T>(
-  make: () => Promise<SharedRuntime>,
+  api: OpenClawPluginApi,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
-  if (!findRuntime()) await replaceRuntime(await make());
+  if (!findRuntime()) await replaceRuntime(await loadRuntime(api));
   const runtime = await openRuntime();
   try {
     return await work(runtime);
@@ -189,6 +181,12 @@ async function onOpenRuntime<T>(
     // Closed under the call by a reload: once more on the runtime that replaced it.
     return await work(await openRuntime());
   }
+}
+
+/** Makes a runtime. Only the instance that does so loads the parts it is made of. */
+export async function loadRuntime(api: OpenClawPluginApi): Promise<SharedRuntime> {
+  const { makeRuntime } = await import("./make-runtime.ts");
+  return makeRuntime(api);
 }
 
 async function openRuntime(): Promise<SharedRuntime> {

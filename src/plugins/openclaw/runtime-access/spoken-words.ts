@@ -2,7 +2,7 @@
  * Owns: what parents and their children said last, so that words of a child are known when the host is about to send them in the name
  * of the parent. No truth, and nothing that outlives the process.
  */
-import { createRecent } from "../host/recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
 
 /** Texts of the children of one session, and how many sessions. */
 const TEXTS_MAX = 8;

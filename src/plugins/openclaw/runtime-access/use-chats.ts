@@ -19,9 +19,8 @@ export interface OpenChats {
 export type UseChats = <T>(work: (open: OpenChats) => Promise<T>) => Promise<T>;
 
 export function createChatAccess(api: OpenClawPluginApi): UseChats {
-  const make = async (): Promise<SharedRuntime> => (await import("./make-runtime.ts")).makeRuntime(api);
   return async (work) => {
-    const runtime = await withRuntime(make, (open) => Promise.resolve(open));
+    const runtime = await withRuntime(api, (open) => Promise.resolve(open));
     // In the context of this call, from which the host lets its model be asked.
     const chats = runtime.openwop && (await runWithinBudget(runtime.openwop.chats()));
     const tellIn: OpenChats["tellIn"] = (key) => (run) => {

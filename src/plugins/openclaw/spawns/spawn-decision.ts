@@ -82,18 +82,12 @@ interface SpawnPlace {
   readonly gates: readonly GatesConfig[];
 }
 
-async function findPlace(
-  runtime: SharedRuntime,
-  { sourceSession: session, sourceAgent: agent }: SpawnRequest,
-): Promise<SpawnPlace> {
+async function findPlace(runtime: SharedRuntime, request: SpawnRequest): Promise<SpawnPlace> {
   const { config, policies, gateRules } = runtime;
   try {
     const coordinator = await runtime.coordinator();
-    const envelope = await coordinator.envelopeForChild(session);
-    if (!envelope) {
-      const chosen = policies?.choose({ agent, session });
-      return { described: { depth: 1 }, gates: [(chosen ?? config).gates] };
-    }
+    const envelope = await coordinator.envelopeForChild(request.sourceSession);
+    if (!envelope) return await findPlaceOfOwner(runtime, coordinator, request);
     const { coordinationId, stepId } = envelope;
     const view = await coordinator.view(coordinationId);
     // A spawn after the end opens a coordination of the session's own, under the same pack.
@@ -105,6 +99,19 @@ async function findPlace(
   } catch {
     return { described: {}, gates: gateRules };
   }
+}
+
+/** Finds the place of a spawn by a session that is nobody's child: in the coordination that its turn has open, or in a new one. */
+async function findPlaceOfOwner(
+  { config, policies }: SharedRuntime,
+  coordinator: Coordinator,
+  request: SpawnRequest,
+): Promise<SpawnPlace> {
+  const { sourceSession: session, sourceAgent: agent } = request;
+  const open = await coordinator.findOpenOfTrace(request);
+  const rules = open ? policies?.find(open.policy) : policies?.choose({ agent, session });
+  const described = { depth: 1, ...(open && { coordinationId: open.coordinationId }) };
+  return { described, gates: [(rules ?? config).gates] };
 }
 
 type View = Awaited<ReturnType<Coordinator["view"]>>;

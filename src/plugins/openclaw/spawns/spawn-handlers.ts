@@ -20,7 +20,11 @@ import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-a
 import { findRepetition } from "./forgotten-children.ts";
 import { findDenial } from "./spawn-decision.ts";
 import { cleanLabel } from "./clean-label.ts";
-import { forgetNarrowedSpawn, noteNarrowedChild } from "../runtime-access/narrowed-spawns.ts";
+import {
+  accessNarrowedSpawns,
+  forgetNarrowedSpawn,
+  noteNarrowedChild,
+} from "../runtime-access/narrowed-spawns.ts";
 import { isAskedToHold, refuseUngated, refuseUnrecordable, refuseUnrecorded } from "./refuse-unrecorded.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
@@ -59,8 +63,7 @@ export function createSpawnHandlers(dependencies: SpawnHandlerDependencies): Spa
     afterSpawn: async (event, { sessionKey }) => {
       const key = callKey(sessionKey ?? "", event.runId, event.toolCallId);
       // Also where there is no open runtime, whose ledger would take it.
-      const narrowedSpawns = findRuntime()?.narrowedSpawns;
-      if (narrowedSpawns) noteNarrowedChild(narrowedSpawns, key, event);
+      noteNarrowedChild(key, event);
       await dependencies.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey, key }));
     },
   };
@@ -288,7 +291,7 @@ async function handOverEnvelope(
   const key = callKey(sourceSession, event.runId, event.toolCallId);
   // The host has told already what came of it: its records have the child.
   if (early.kind === "goes on" && !runtime.pendingSpawns.get(key)) return undefined;
-  if (isNarrowed) runtime.narrowedSpawns.set(key, { parent: sourceSession });
+  if (isNarrowed) accessNarrowedSpawns().set(key, { parent: sourceSession });
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
   // Whatever the model wrote there is replaced: the envelope comes from the ledger (H3).
   return { params: { ...event.params, ...cleanLabel(event.params["label"]), coordination: envelope } };
@@ -310,7 +313,7 @@ async function settle(runtime: SharedRuntime, ended: EndedSpawn): Promise<void> 
   try {
     isRecorded = await settlePending(runtime, ended);
   } finally {
-    forgetNarrowedSpawn(runtime.narrowedSpawns, ended.key, isRecorded);
+    forgetNarrowedSpawn(ended.key, isRecorded);
   }
 }
 

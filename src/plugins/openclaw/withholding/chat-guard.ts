@@ -9,6 +9,7 @@ import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { SuppressedMessage } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
+import type { ChildHooks } from "../runtime-access/run-quietly.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { createRecallWords, type RecallWords } from "./recall-words.ts";
 
@@ -24,13 +25,7 @@ export interface ChatGuard {
   ): Promise<HookResult<"reply_payload_sending">>;
 }
 
-export interface ChatGuardDependencies {
-  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
-  /** True for a session that an agent spawned. */
-  readonly isChild: (session: string) => boolean;
-}
-
-export function createChatGuard({ quietly, isChild }: ChatGuardDependencies): ChatGuard {
+export function createChatGuard({ quietly, isChild }: ChildHooks): ChatGuard {
   const recall = createRecallWords();
   const isSuppressed = async (message: ChatMessage): Promise<boolean> => {
     const found = await quietly("message_sending", async (runtime) => ({
@@ -115,10 +110,7 @@ async function findSpeaker(
 }
 
 /** Returns it where the ledger does not answer: no session that an agent spawned speaks for itself then. */
-function findUnknownSpeaker(
-  message: ChatMessage,
-  isChild: ChatGuardDependencies["isChild"],
-): SessionKey | undefined {
+function findUnknownSpeaker(message: ChatMessage, isChild: ChildHooks["isChild"]): SessionKey | undefined {
   const { sessionKey } = message;
   const isOfChild = sessionKey !== undefined && isChild(sessionKey) && !isAnswer(message);
   return isOfChild ? (sessionKey as SessionKey) : findSpeakerAbove(message);

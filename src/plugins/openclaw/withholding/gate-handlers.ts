@@ -15,6 +15,8 @@ import { isOnlyPlaceholders, replaceHeldBack } from "../../../agents/coordinatio
 import { parseConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
+import type { ChildHooks } from "../runtime-access/run-quietly.ts";
+import { agentOf } from "../host/session-entry.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
 import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
@@ -32,11 +34,8 @@ export interface GateHandlers {
   ): HookResult<"before_message_write">;
 }
 
-export interface GateHandlerDependencies {
-  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+export interface GateHandlerDependencies extends ChildHooks {
   readonly spanOf: SpanOf;
-  /** True for a session that an agent spawned. */
-  readonly isChild: (session: string) => boolean;
 }
 
 export function createGateHandlers({ quietly, spanOf, isChild }: GateHandlerDependencies): GateHandlers {
@@ -77,6 +76,9 @@ export function createGateHandlers({ quietly, spanOf, isChild }: GateHandlerDepe
         void quietly("model_call_started", (runtime) =>
           learn(runtime, sessionKey as SessionKey, { isSpawned: true, waitMs: 0 }),
         );
+      // Since the run began its coordination may have ended, or its step have got its most long texts.
+      else if (accessGateMemory().children.get(sessionKey)?.canKeepWhole)
+        void quietly("model_call_started", (runtime) => learnChild(runtime, sessionKey as SessionKey));
     },
     beforeMessageWrite: ({ message }, { sessionKey }) => {
       if (!sessionKey) return undefined;
@@ -159,14 +161,19 @@ async function learn(
   }
 }
 
+async function learnChild(runtime: SharedRuntime, session: SessionKey): Promise<void> {
+  const { childWords } = await runtime.coordinator();
+  noteChild(await childWords.childOf(session), session);
+}
+
 function noteChild(child: ChildSession | undefined, session: SessionKey): void {
   const { children } = accessGateMemory();
   if (!child) {
     children.delete(session);
     return;
   }
-  const { coordinationId, stepId, parent, isPlanned } = child;
-  children.set(session, { session, of: { coordinationId, stepId }, parent, isPlanned });
+  const { coordinationId, stepId, parent, isPlanned, canKeepWhole } = child;
+  children.set(session, { session, of: { coordinationId, stepId }, parent, isPlanned, canKeepWhole });
 }
 
 /**
@@ -177,14 +184,10 @@ function holdUntilKnown(session: SessionKey): void {
   const { gated: memory, children } = accessGateMemory();
   if (!children.get(session)) children.set(session, { session });
   if (memory.get(session)) return;
-  const gate = findRuntime()?.gateOfAgent(agentOf(session));
+  const gate = findRuntime()?.gateOfAgent(agentOf(session) as AgentId);
   if (!gate || !isStrict(gate)) return;
   const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
   memory.set(session, { session, ...unknown, gate, isStrict: true, isProvisional: true });
-}
-
-function agentOf(session: string): AgentId {
-  return (/^agent:([^:]+):/u.exec(session)?.[1] ?? "main") as AgentId;
 }
 
 interface WrittenMessage {

@@ -5,7 +5,7 @@
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { listChildren } from "../../../agents/coordination/runtime/children-of-session.ts";
 import { messageOf } from "../host/host-runs.ts";
-import { createRecent } from "../host/recent.ts";
+import { createRecent } from "../../../agents/coordination/std/recent.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { readSaid, type Said } from "./message-parts.ts";

@@ -3,7 +3,7 @@
  * ruled on (docs/openclaw.md, held results).
  *
  * T0 what comes from the model of a child and is too long for its parent is shortened; the whole of it goes to the ledger. Where
- * the ledger does not say whose child it is, nobody would keep the rest: it passes as it is. T1 what comes from the model of a
+ * the ledger does not say whose child it is, or takes no more of it, nobody would keep the rest: it passes as it is. T1 what comes from the model of a
  * gated child is replaced before the host has a message, hence in its transcript, its records and everything that is built from
  * them. T2 what goes to the model of that same child has its own words again. T3 arguments of tool calls stay what they are: a tool
  * needs them, and the host passes them on to nobody.
@@ -66,7 +66,7 @@ function findKeeper(session: SessionKey, text: string): Keeper | undefined {
   const { children, parentCharsMax } = accessGateMemory();
   if (text.length <= parentCharsMax) return undefined;
   const child = children.get(session);
-  return child?.isPlanned ? undefined : child?.of;
+  return child?.canKeepWhole && !child.isPlanned ? child.of : undefined;
 }
 
 function shortenForParent(session: SessionKey, text: string, keptBy: Keeper): string {

@@ -8,7 +8,8 @@
  * 4. Looking for the chunks costs of a budget, which throws where it does not suffice.
  */
 import { BYTE_ORDER_MARK, endingOf, withLineFeeds } from "./apply-edits.ts";
-import { countLineEnds, findOnlyRun, type SpendSearch } from "./find-lines.ts";
+import { countLineEnds, findOnlyRun, listLines, type SpendSearch } from "./find-lines.ts";
+import { foldCharacters } from "./loose-match.ts";
 import type { Chunk } from "./read-patch.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 
@@ -62,7 +63,7 @@ export function applyChunks(
 
 function sourceOf(text: string, spend: SpendSearch): Source {
   spend(text.length + countLineEnds(text) * SPLIT_COST);
-  const lines = text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)?.map(toLine) ?? [];
+  const lines = listLines(text).map(toLine);
   const texts = lines.map((line) => line.text);
   return {
     lines,
@@ -87,16 +88,8 @@ const NORMAL_FORMS: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
   (line) => line.trim(),
-  (line) => normalizePunctuation(line.trim()),
+  (line) => foldCharacters(line.trim()),
 ];
-
-function normalizePunctuation(line: string): string {
-  return line
-    .replace(/[\u2010-\u2015\u2212]/gu, "-")
-    .replace(/[\u2018-\u201B]/gu, "'")
-    .replace(/[\u201C-\u201F]/gu, '"')
-    .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/gu, " ");
-}
 
 function replace(source: Source, chunk: Chunk, from: number): Replacement | undefined {
   const behind = chunk.context === "" ? from : findBehindContext(source, chunk.context, from);

@@ -12,6 +12,7 @@ import {
   countLineEnds,
   createSearchBudget,
   findLineIndex,
+  listLines,
   proposeWithinBudget,
   type SpendSearch,
 } from "./find-lines.ts";
@@ -25,6 +26,11 @@ export interface Edit {
 
 const FAILS: Proposed = { kind: "fails" };
 export const BYTE_ORDER_MARK = "\uFEFF";
+
+/** Removes the byte order mark with which a text may begin. */
+export function removeByteOrderMark(text: string): string {
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}
 
 /** `undefined` where the tool would not take them. */
 export function readEdits(value: unknown): readonly Edit[] | undefined {
@@ -146,7 +152,7 @@ function linesOf(original: string): readonly Line[] {
   const lines: Line[] = [];
   let start = 0;
   let originalStart = 0;
-  for (const [line] of original.matchAll(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)) {
+  for (const line of listLines(original)) {
     const ending = endingOf(line);
     lines.push({ start, originalStart, ending });
     start += line.length - Math.max(0, ending.length - 1);

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { followInstance } from "../../hooks/follow-instance.ts";
 import type { HooksLifecycle } from "../../hooks/hook-types.ts";
+import { shareInProcess } from "../host/share-in-process.ts";
 
 /** A tool call that an extractor is asked about. */
 export interface ExtractorCall {
@@ -43,7 +44,6 @@ export interface ResourceExtractor {
 const EXTRACTORS_MAX = 64;
 /** Registrations of one id; only instances of one plugin share it. */
 const REGISTRATIONS_MAX = 16;
-const KEY = Symbol.for("openclaw-coordination.resource-extractors");
 
 const extractorSchema = z.object({
   id: z
@@ -60,7 +60,10 @@ interface Registry {
   byTool: ReadonlyMap<string, readonly ResourceExtractor[]>;
 }
 
-type Holder = { [KEY]?: Registry | undefined };
+const accessRegistry = shareInProcess<Registry>("resource-extractors", () => ({
+  byId: new Map(),
+  byTool: new Map(),
+}));
 
 /** The part of the plugin API that OpenClaw gives to `register(api)` by which an extractor ends with the instance of its plugin. */
 export interface ResourceExtractorApi {
@@ -97,11 +100,7 @@ export function registerResourceExtractor(
 
 /** Returns the extractors that read the calls of a tool. */
 export function extractorsOf(tool: string): readonly ResourceExtractor[] {
-  return (globalThis as Holder)[KEY]?.byTool.get(tool) ?? [];
-}
-
-function accessRegistry(): Registry {
-  return ((globalThis as Holder)[KEY] ??= { byId: new Map(), byTool: new Map() });
+  return accessRegistry().byTool.get(tool) ?? [];
 }
 
 function store(id: string, registrations: readonly ResourceExtractor[]): void {

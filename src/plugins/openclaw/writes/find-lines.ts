@@ -1,8 +1,14 @@
 /**
- * Owns: finding lines: a run of them, in time that grows with both and not with their product, and the one at a place. And how much all
- * searches of one call in a text may cost together: a call that needs more is given up.
+ * Owns: the lines of a text, and finding them: a run of them, in time that grows with both and not with their product,
+ * and the one at a place. And how much all searches of one call in a text may cost together: a call that needs more is
+ * given up.
  */
 import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+
+/** Returns the lines of a text, each with its ending: CR, LF or both. */
+export function listLines(text: string): readonly string[] {
+  return text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu) ?? [];
+}
 
 /** Finds where `wanted` begins at or after `from`; `several` when it does more than once, overlapping or not. */
 export function findOnlyRun(

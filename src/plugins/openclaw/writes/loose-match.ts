@@ -65,8 +65,8 @@ function withoutLineEnds(text: string): string {
     .join("\n");
 }
 
-/** Folds one character into one, so that places stay what they are. */
-function foldCharacters(text: string): string {
+/** Makes plain quotes, dashes and spaces of typographic ones. Folds one character into one, so that places stay what they are. */
+export function foldCharacters(text: string): string {
   return text
     .replace(/[\u2018\u2019\u201A\u201B]/gu, "'")
     .replace(/[\u201C-\u201F]/gu, '"')

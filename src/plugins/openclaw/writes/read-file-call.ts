@@ -71,8 +71,11 @@ function targetOf(file: PatchedFile, folder: string): WriteTarget {
   const { path, steps } = file;
   const chunks = steps.reduce((count, step) => count + ("chunks" in step ? step.chunks.length : 0), 0);
   const foretold = chunks <= EDITS_MAX && steps.every((step) => step.kind !== "arrive");
+  const firstRemoval = steps.findIndex(({ kind }) => kind === "remove" || kind === "leave");
   return {
     at: { path, folder },
+    // Once a link is removed, the host creates a file in its place, and what it led to stays as it is.
+    ...(firstRemoval >= 0 && { ends: firstRemoval === 0 ? ["entry"] : ["entry", "target"] }),
     ...(foretold && { propose: (before: string | undefined) => proposePatched(before, steps) }),
     replaces: steps[0]?.kind === "remove",
   };

@@ -5,7 +5,7 @@
  * tools choose line endings themselves, and some texts they cannot write.
  */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { BYTE_ORDER_MARK, proposeEdits, withLineFeeds, type Edit } from "./apply-edits.ts";
+import { proposeEdits, removeByteOrderMark, withLineFeeds, type Edit } from "./apply-edits.ts";
 import { readParam, readTextParam } from "./param.ts";
 import { rewritePatch } from "./rewrite-patch.ts";
 
@@ -70,7 +70,7 @@ function isLeaving(current: string, edit: Edit, wanted: string): boolean {
 }
 
 function normalizeText(text: string): string {
-  return withLineFeeds(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
+  return withLineFeeds(removeByteOrderMark(text));
 }
 
 /** Returns an edit that fits the whole file once, and no longer fits if the file changes before the tool runs. */

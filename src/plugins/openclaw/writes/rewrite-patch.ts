@@ -1,5 +1,7 @@
 /** Owns: changing a patch so that it leaves merged texts in some of its files and does to the others what it did. */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import { removeByteOrderMark } from "./apply-edits.ts";
+import { listLines } from "./find-lines.ts";
 import { resolvePatchPath } from "./host-path.ts";
 import { listPatchedFiles, proposePatched, type PatchedFile } from "./patched-files.ts";
 import {
@@ -134,13 +136,7 @@ function isLeaving(lines: readonly string[], { current, merged }: MergedFile, fo
 }
 
 function markLines(mark: "+" | "-", text: string): readonly string[] {
-  return (
-    text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)?.map((line) => mark + line.replace(/[\r\n]+$/u, "")) ?? []
-  );
-}
-
-function removeByteOrderMark(text: string): string {
-  return text.startsWith("\uFEFF") ? text.slice(1) : text;
+  return listLines(text).map((line) => mark + line.replace(/[\r\n]+$/u, ""));
 }
 
 function patchOf(lines: readonly string[]): string {

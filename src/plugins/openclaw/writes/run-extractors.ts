@@ -6,6 +6,7 @@ import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isFile, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Place } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import { copyIsolated } from "../../hooks/isolated-copy.ts";
 import type { ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
 import { PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
 import { createResourceTarget } from "./resource-target.ts";
@@ -96,20 +97,8 @@ function parsePlaces(paths: readonly string[], folder: string): readonly Place[]
 function copyFrozen(params: unknown): ExtractorCall["params"] | undefined {
   if (typeof params !== "object" || params === null || Array.isArray(params)) return undefined;
   try {
-    const copy = structuredClone(params) as Readonly<Record<string, unknown>>;
-    freezeAll(copy);
-    return copy;
+    return copyIsolated(params) as Readonly<Record<string, unknown>>;
   } catch {
     return undefined;
-  }
-}
-
-/** Freezes a value with a list instead of recursion, because a model may nest parameters as deep as it likes. */
-function freezeAll(value: unknown): void {
-  const open: unknown[] = [value];
-  for (let next = open.pop(); open.length > 0 || next !== undefined; next = open.pop()) {
-    if (typeof next !== "object" || next === null || Object.isFrozen(next)) continue;
-    Object.freeze(next);
-    for (const inner of Object.values(next)) open.push(inner);
   }
 }

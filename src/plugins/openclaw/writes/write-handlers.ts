@@ -7,12 +7,14 @@
  */
 import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import type { Ending } from "../../../agents/coordination/runtime/arbiter/writes-under-way.ts";
 import { beginChange, endChange, holdEndUntil } from "../runtime-access/keep-back.ts";
 import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { readRulesInForce } from "../runtime-access/rules-in-force.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "./extractor-registry.ts";
+import { readParam } from "./param.ts";
 import { findReadEnd } from "./read-file-call.ts";
 import { isWatched, readToolCall } from "./read-tool-call.ts";
 import { rewriteCall } from "./rewrite-call.ts";
@@ -65,7 +67,7 @@ export function createWriteHandlers(dependencies: WriteHandlerDependencies): Wri
       const work = dependencies.quietly("after_tool_call", async (runtime) => {
         const { arbiter } = await runtime.coordinator();
         const readUpTo = event.toolName === "read" ? findReadEnd(event.result) : undefined;
-        await arbiter.callEnded(key, { hasFailed: hasFailed(event), ...(readUpTo && { readUpTo }) });
+        await arbiter.callEnded(key, { ...readEnding(event), ...(readUpTo && { readUpTo }) });
         if (sessionKey) await endChange(runtime, sessionKey, key);
       });
       if (sessionKey) holdEndUntil(sessionKey, work);
@@ -84,12 +86,13 @@ function mayConcern(api: OpenClawPluginApi, tool: string): boolean {
   return config.enabled && isWatched({ tool, config, extractors: extractorsOf });
 }
 
-const NOT_RUN: ReadonlySet<unknown> = new Set(["blocked", "skipped", "error"]);
+const NOT_RUN: ReadonlySet<unknown> = new Set(["blocked", "skipped"]);
 
-/** The host tells an error of a tool that failed, and by a status what it did not run. */
-function hasFailed({ error, result }: AfterEvent): boolean {
-  const details = (result as { readonly details?: { readonly status?: unknown } } | undefined)?.details;
-  return error !== undefined || NOT_RUN.has(details?.status);
+/** Reads how a call ended. The host tells an error of a tool that failed, and by a status that it did not run one. */
+function readEnding({ error, result }: AfterEvent): Pick<Ending, "hasFailed" | "isNotRun"> {
+  const status = readParam(readParam(result, "details"), "status");
+  const isNotRun = NOT_RUN.has(status);
+  return { hasFailed: error !== undefined || isNotRun || status === "error", ...(isNotRun && { isNotRun }) };
 }
 
 /** A call before it happens, as the hook tells it. */

@@ -28,42 +28,33 @@ interface WritingOptions {
   readonly listWritingScripts?: (args: readonly ShellWord[]) => readonly ShellWord[];
 }
 
+function splitWords(text: string): readonly string[] {
+  return text.trim().split(/\s+/u);
+}
+
 /** Every argument may name another program to run. */
-const RUNS_ANOTHER = new Set([
-  ..."bunx busybox chronic command doas env eval exec flock ionice nice nohup npx parallel setsid stdbuf sudo".split(
-    " ",
-  ),
-  ..."time timeout uvx watch xargs".split(" "),
-]);
+const RUNS_ANOTHER = new Set(
+  splitWords(`
+    bunx busybox chronic command doas env eval exec flock ionice nice nohup npx parallel setsid stdbuf sudo
+    time timeout uvx watch xargs
+  `),
+);
 
 const RUNS_CODE = {
   acts: ["-c", "-e", "-p", "-i", "-m", "-r", "--eval", "--print", "--require", "--import"],
 } as const;
 /** Also what it writes about its own run, into files that it names itself. */
 const NODE: WritingOptions = {
-  files: [
-    "--redirect-warnings",
-    "--cpu-prof-dir",
-    "--cpu-prof-name",
-    "--heap-prof-dir",
-    "--heap-prof-name",
-    "--diagnostic-dir",
-    "--report-directory",
-    "--report-filename",
-    "--localstorage-file",
-  ],
+  files: splitWords(`
+    --redirect-warnings --cpu-prof-dir --cpu-prof-name --heap-prof-dir --heap-prof-name --diagnostic-dir
+    --report-directory --report-filename --localstorage-file
+  `),
   acts: [
     ...RUNS_CODE.acts,
-    "--prof",
-    "--cpu-prof",
-    "--heap-prof",
-    "--heapsnapshot-near-heap-limit",
-    "--heapsnapshot-signal",
-    "--report-on-fatalerror",
-    "--report-on-signal",
-    "--report-uncaught-exception",
-    "--build-snapshot",
-    "--trace-event-categories",
+    ...splitWords(`
+      --prof --cpu-prof --heap-prof --heapsnapshot-near-heap-limit --heapsnapshot-signal --report-on-fatalerror
+      --report-on-signal --report-uncaught-exception --build-snapshot --trace-event-categories
+    `),
   ],
 };
 const AWK: WritingOptions = {
@@ -79,33 +70,12 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   cc: COMPILER,
   clang: COMPILER,
   curl: {
-    files: [
-      "-o",
-      "-D",
-      "-c",
-      "--output",
-      "--dump-header",
-      "--cookie-jar",
-      "--trace",
-      "--trace-ascii",
-      "--stderr",
-      "--libcurl",
-      "--hsts",
-      "--alt-svc",
-    ],
-    acts: [
-      "-O",
-      "-J",
-      "-K",
-      "-T",
-      "-d",
-      "-F",
-      "-X",
-      "--remote-name",
-      "--remote-name-all",
-      "--config",
-      "--upload-file",
-    ],
+    files: splitWords(`
+      -o -D -c --output --dump-header --cookie-jar --trace --trace-ascii --stderr --libcurl --hsts --alt-svc
+    `),
+    acts: splitWords(`
+      -O -J -K -T -d -F -X --remote-name --remote-name-all --config --upload-file
+    `),
   },
   cargo: { acts: ["--config", "--target-dir"] },
   date: { acts: ["-s", "--set"] },
@@ -156,16 +126,10 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   sort: { files: ["-o", "--output"], acts: ["--compress-program"] },
   tar: {
     files: ["--index-file", "--volno-file"],
-    acts: [
-      "-I",
-      "-F",
-      "--to-command",
-      "--use-compress-program",
-      "--checkpoint-action",
-      "--info-script",
-      "--new-volume-script",
-      "--rsh-command",
-    ],
+    acts: splitWords(`
+      -I -F --to-command --use-compress-program --checkpoint-action --info-script --new-volume-script
+      --rsh-command
+    `),
   },
   tree: { files: ["-o"] },
   tsc: {
@@ -181,15 +145,15 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
 
 /** Words of an option's name that say that its value is written. */
 const NAMES_FILE = new Set(
-  "destination out output outfile outdir outputfile outputdir logfile junitxml tsbuildinfofile".split(" "),
+  splitWords("destination out output outfile outdir outputfile outputdir logfile junitxml tsbuildinfofile"),
 );
 /** Words of an option's name that say that something is changed. */
-const SAYS_CHANGE = new Set([
-  ..."append clean create delete dump edit exec execute fix force generate inplace install log overwrite".split(
-    " ",
-  ),
-  ..."purge remove save update upgrade write".split(" "),
-]);
+const SAYS_CHANGE = new Set(
+  splitWords(`
+    append clean create delete dump edit exec execute fix force generate inplace install log overwrite
+    purge remove save update upgrade write
+  `),
+);
 
 /** Finds what the arguments write that lie in these ranges of the command: what an operator left open. */
 export function findArgumentWrites(

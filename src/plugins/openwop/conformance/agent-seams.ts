@@ -16,17 +16,14 @@ import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   createJsonAnswer,
-  route,
   type Answer,
   type Ask,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
-import { anySchema } from "../http/schemas.ts";
+import { createSeam, record } from "./seam.ts";
 
-const SEAMS = "/v1/host/sample";
 const name = z.string().min(1).max(HTTP_BOUNDS.idCharsMax);
-const record = z.record(z.string(), z.unknown());
 const share = z.number().min(0).max(1);
 
 const liveBody = z.object({
@@ -58,37 +55,28 @@ const hookBody = z.object({
 });
 
 export const agentSeams: readonly Route[] = [
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/agents/live-invoke`,
+    path: "/agents/live-invoke",
     operationId: "seamLiveInvoke",
-    auth: "bearer",
     summary: "Runs an agent to its end.",
-    status: 200,
     body: liveBody,
-    answer: anySchema,
     handle: invokeLive,
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/agents/{agentId}/dispatch`,
+    path: "/agents/{agentId}/dispatch",
     operationId: "seamAgentDispatch",
     summary: "Dispatches an agent.",
-    auth: "bearer",
-    status: 200,
     body: dispatchBody,
-    answer: anySchema,
     handle: dispatch,
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/toolhooks/invoke`,
+    path: "/toolhooks/invoke",
     operationId: "seamToolHooks",
-    auth: "bearer",
     summary: "Calls a tool for a principal.",
-    status: 200,
     body: hookBody,
-    answer: anySchema,
     handle: invokeHook,
   }),
 ];

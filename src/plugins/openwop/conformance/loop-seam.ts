@@ -14,15 +14,14 @@ import type {
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import {
   createJsonAnswer,
-  route,
   type Answer,
   type Ask,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
-import { anySchema } from "../http/schemas.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
+import { createSeam } from "./seam.ts";
 
 const turn = z.int().min(1).max(WORKFLOW_BOUNDS.loopIterationsMax);
 const loopBody = z.object({
@@ -34,15 +33,12 @@ const loopBody = z.object({
 });
 type Loop = z.output<typeof loopBody>;
 
-export const loopSeam: Route = route({
+export const loopSeam: Route = createSeam({
   method: "POST",
-  path: "/v1/host/sample/agentloop/run",
+  path: "/agentloop/run",
   operationId: "seamLoop",
-  auth: "bearer",
   summary: "Runs a supervisor's loop and tells of its turns.",
-  status: 200,
   body: loopBody,
-  answer: anySchema,
   handle: runLoop,
 });
 

@@ -10,6 +10,7 @@ import type {
 } from "../../../agents/coordination/ports/outbound.ts";
 import type { PlayedNode } from "../../../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import type { ProgrammedAnswer } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { rememberNewest } from "../../../agents/coordination/std/remember-newest.ts";
 import { PLAYED_PROVIDER } from "../../../agents/coordination/workflow/node-contract/conformance-parts.ts";
 import { sampleOf } from "./sample-of.ts";
 
@@ -30,10 +31,7 @@ export function createMockModel(): MockModel {
   return {
     program: (tenant, nodeId, answers) => {
       const tenantAnswers = programs.get(tenant) ?? new Map<string, ProgrammedAnswer[]>();
-      tenantAnswers.delete(nodeId);
-      tenantAnswers.set(nodeId, [...answers]);
-      const [oldest] = tenantAnswers.keys();
-      if (tenantAnswers.size > PROGRAMS_MAX && oldest !== undefined) tenantAnswers.delete(oldest);
+      rememberNewest(tenantAnswers, nodeId, [...answers], PROGRAMS_MAX);
       programs.set(tenant, tenantAnswers);
     },
     reset: (tenant) => void programs.delete(tenant),

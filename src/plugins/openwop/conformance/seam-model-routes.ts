@@ -1,16 +1,11 @@
 /** Owns: the routes by which tests of hosts say what the mock model answers, and look at keys of requests and at side effects. */
 import { z } from "zod";
-import type {
-  ProgrammedAnswer,
-  WorkflowSeams,
-} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { ProgrammedAnswer } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { createJsonAnswer, route, type Answer, type Route, type RouteDependencies } from "../http/route.ts";
-import { anySchema } from "../http/schemas.ts";
+import { createJsonAnswer, type Route } from "../http/route.ts";
+import { answerWithSeams, createSeam, record } from "./seam.ts";
 
-const SEAMS = "/v1/host/sample/test";
-const record = z.record(z.string(), z.unknown());
 const text = z.string().max(HTTP_BOUNDS.bodyBytesMax);
 const count = z.int().min(0);
 
@@ -32,54 +27,41 @@ const programBody = z.object({
 type Programmed = z.output<typeof programBody>["program"][number];
 
 export const modelSeamRoutes: readonly Route[] = [
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/mock-ai/program`,
+    path: "/test/mock-ai/program",
     operationId: "seamProgramModel",
-    auth: "bearer",
     summary: "Says what the mock model answers to a node, call by call.",
-    status: 200,
     body: programBody,
-    answer: anySchema,
     handle: ({ caller, body: { nodeId, program } }, dependencies) =>
-      withSeams(dependencies, (seams) => {
+      answerWithSeams(dependencies, (seams) => {
         seams.programModel(caller, nodeId, program.map(answerOf));
         return createJsonAnswer(200, { nodeId, entries: program.length });
       }),
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/llm-cache-key`,
+    path: "/test/llm-cache-key",
     operationId: "seamLlmCacheKey",
-    auth: "bearer",
     summary: "The key of a request to a model.",
-    status: 200,
     body: record,
-    answer: anySchema,
     handle: ({ body }, dependencies) =>
-      withSeams(dependencies, (seams) => {
+      answerWithSeams(dependencies, (seams) => {
         const key = seams.llmCacheKey(body);
         return key ? createJsonAnswer(200, key) : refuse("invalid_argument", NO_KEY);
       }),
   }),
-  route({
+  createSeam({
     method: "GET",
-    path: `${SEAMS}/side-effects`,
+    path: "/test/side-effects",
     operationId: "seamSideEffects",
-    auth: "bearer",
     summary: "What nodes with a side effect did.",
-    status: 200,
-    answer: anySchema,
     handle: ({ caller }, dependencies) =>
-      withSeams(dependencies, (seams) => createJsonAnswer(200, { effects: seams.sideEffects(caller) })),
+      answerWithSeams(dependencies, (seams) => createJsonAnswer(200, { effects: seams.sideEffects(caller) })),
   }),
 ];
 
 const NO_KEY = "A request has a `provider`, a `model` and `messages`, and no text that is not Unicode.";
-
-function withSeams({ host: { seams } }: RouteDependencies, use: (seams: WorkflowSeams) => Answer): Answer {
-  return seams ? use(seams) : refuse("not_found", "This host has no such seam.");
-}
 
 function answerOf(entry: Programmed): ProgrammedAnswer {
   if (!("mode" in entry)) return entry;

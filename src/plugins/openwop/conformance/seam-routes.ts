@@ -6,25 +6,17 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { RequestKey } from "../../../agents/coordination/ports/workflow-store.ts";
-import type {
-  HostEvent,
-  WorkflowSeams,
-} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { refuse } from "../http/error-map.ts";
+import type { HostEvent } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
   type Answer,
   type Ask,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
-import { anySchema } from "../http/schemas.ts";
-
-const SEAMS = "/v1/host/sample";
-const record = z.record(z.string(), z.unknown());
+import { answerWithSeams, createSeam, record } from "./seam.ts";
 
 const toggleBody = z.object({
   name: z.string().max(HTTP_BOUNDS.idCharsMax).optional(),
@@ -34,73 +26,59 @@ const toggleBody = z.object({
 const claimBody = z.object({ executors: z.int().min(2).max(50).default(2) });
 
 export const seamRoutes: readonly Route[] = [
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/workflows`,
+    path: "/workflows",
     operationId: "seamRegisterWorkflow",
-    auth: "bearer",
     summary: "Registers a workflow.",
     status: 201,
     refusals: [422],
     body: record,
-    answer: anySchema,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.register(ask.caller, ask.body), (registered) =>
         createJsonAnswer(201, registered),
       ),
   }),
-  route({
+  createSeam({
     method: "GET",
-    path: `${SEAMS}/test/runs/{runId}/events`,
+    path: "/test/runs/{runId}/events",
     operationId: "seamRunEvents",
     summary: "The events of a run, by type.",
-    auth: "bearer",
-    status: 200,
-    answer: anySchema,
     queries: [{ name: "type", summary: "Only this type.", schema: { type: "string" } }],
     handle: listEventsByType,
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/test/runs/{runId}/variables`,
+    path: "/test/runs/{runId}/variables",
     operationId: "seamSetVariables",
     summary: "Sets variables of a run.",
-    auth: "bearer",
-    status: 200,
-    answer: anySchema,
     body: z.object({ variables: record }),
-    handle: (ask, { host }) =>
-      withSeams(host.seams, async (seams) =>
+    handle: (ask, dependencies) =>
+      answerWithSeams(dependencies, async (seams) =>
         answerFromOutcome(
           await seams.setVariables(ask.caller, ask.param("runId"), ask.body.variables),
           (changed) => createJsonAnswer(200, changed),
         ),
       ),
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/test/capability-toggle`,
+    path: "/test/capability-toggle",
     operationId: "seamToggle",
     summary: "Takes a capability away until it is reset.",
-    auth: "bearer",
-    status: 200,
     body: toggleBody,
-    answer: anySchema,
-    handle: (ask, { host }) =>
-      withSeams(host.seams, (seams) => {
+    handle: (ask, dependencies) =>
+      answerWithSeams(dependencies, (seams) => {
         const { name, value, reset } = ask.body;
         const change = reset === true ? "reset" : name === undefined ? undefined : { name, value };
-        return Promise.resolve(createJsonAnswer(200, { overlay: seams.toggle(change) }));
+        return createJsonAnswer(200, { overlay: seams.toggle(change) });
       }),
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/test/reset`,
+    path: "/test/reset",
     operationId: "seamReset",
-    auth: "bearer",
     summary: "Forgets what tests changed. Runs stay: the ledger forgets nothing.",
-    status: 200,
-    answer: anySchema,
     handle: ({ caller }, { host, rates }) => {
       host.seams?.toggle("reset");
       host.seams?.forget(caller);
@@ -108,25 +86,15 @@ export const seamRoutes: readonly Route[] = [
       return createJsonAnswer(200, { ok: true });
     },
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/test/idempotency/concurrent-claim`,
+    path: "/test/idempotency/concurrent-claim",
     operationId: "seamClaim",
     summary: "Claims one key several times at once.",
-    auth: "bearer",
-    status: 200,
     body: claimBody,
-    answer: anySchema,
     handle: claimAtOnce,
   }),
 ];
-
-async function withSeams(
-  seams: WorkflowSeams | undefined,
-  use: (seams: WorkflowSeams) => Promise<Answer>,
-): Promise<Answer> {
-  return seams ? await use(seams) : refuse("not_found", "This host has no such seam.");
-}
 
 async function listEventsByType(ask: Ask, { host }: RouteDependencies): Promise<Answer> {
   const type = ask.query("type");

@@ -5,17 +5,14 @@ import { createWorkflowSpans } from "../../../agents/coordination/telemetry/proj
 import type { Span } from "../../../agents/coordination/telemetry/span.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { createJsonAnswer, route, type Answer, type Ask, type RouteDependencies } from "../http/route.ts";
-import { anySchema } from "../http/schemas.ts";
+import { createJsonAnswer, type Answer, type Ask, type RouteDependencies } from "../http/route.ts";
+import { createSeam } from "./seam.ts";
 
-export const spansSeam = route({
+export const spansSeam = createSeam({
   method: "GET",
-  path: "/v1/host/sample/test/otel/spans",
+  path: "/test/otel/spans",
   operationId: "seamSpans",
-  auth: "bearer",
   summary: "The spans of a run that have ended.",
-  status: 200,
-  answer: anySchema,
   queries: [{ name: "runId", summary: "The run.", schema: { type: "string" } }],
   handle: listSpans,
 });

@@ -17,17 +17,13 @@ import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import {
   answerFromOutcome,
   createJsonAnswer,
-  route,
   type Answer,
   type Ask,
   type Route,
   type RouteDependencies,
 } from "../http/route.ts";
-import { anySchema } from "../http/schemas.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
-
-const SEAMS = "/v1/host/sample";
-const record = z.record(z.string(), z.unknown());
+import { createSeam, record } from "./seam.ts";
 
 const verifyBody = z.object({ simulateVerdict: verdictSchema });
 const attestBody = z.object({
@@ -39,27 +35,21 @@ const attestBody = z.object({
 });
 
 export const verifierSeams: readonly Route[] = [
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/agents/verify-run`,
+    path: "/agents/verify-run",
     operationId: "seamVerifyRun",
-    auth: "bearer",
     summary: "Runs a worker whose work a verifier rules on.",
-    status: 200,
     body: verifyBody,
-    answer: anySchema,
     handle: verifyRun,
   }),
-  route({
+  createSeam({
     method: "POST",
-    path: `${SEAMS}/subrun/attest`,
+    path: "/subrun/attest",
     operationId: "seamAttest",
-    auth: "bearer",
     summary: "Runs a child whose outputs are attested.",
-    status: 200,
     refusals: [422],
     body: attestBody,
-    answer: anySchema,
     handle: attest,
   }),
 ];

@@ -2,8 +2,9 @@
 import { z } from "zod";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { route, type Answer, type Ask, type Route, type RouteDependencies } from "../http/route.ts";
+import type { Answer, Ask, Route, RouteDependencies } from "../http/route.ts";
 import { listFiles, putFile, readFile, readTags, removeFile } from "../routes/workspace-routes.ts";
+import { createSeam, record } from "./seam.ts";
 
 const text = z.string().max(HTTP_BOUNDS.idCharsMax);
 const opBody = z.object({
@@ -18,15 +19,13 @@ const opBody = z.object({
   version: z.int().min(1).optional(),
 });
 
-export const workspaceSeam: Route = route({
+export const workspaceSeam: Route = createSeam({
   method: "POST",
-  path: "/v1/host/sample/workspace/op",
+  path: "/workspace/op",
   operationId: "seamWorkspace",
-  auth: "bearer",
   summary: "Reads and writes the workspace of an owner that is named.",
-  status: 200,
   body: opBody,
-  answer: z.record(z.string(), z.unknown()),
+  answer: record,
   handle: operate,
 });
 

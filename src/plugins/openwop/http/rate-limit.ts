@@ -3,6 +3,7 @@
  * holds the burst.
  */
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import { createTokenBuckets } from "../../../agents/coordination/std/token-buckets.ts";
 import { refuse, type HttpRefusal } from "./error-map.ts";
 
 export interface RateLimit {
@@ -28,11 +29,6 @@ const MESSAGES: Readonly<Record<RateScope, string>> = {
 /** More than there are tenants; of addresses, those that asked last. */
 const BUCKETS_MAX = 10_000;
 
-interface Bucket {
-  left: number;
-  atMs: number;
-}
-
 export function createRateLimiter(
   limit: RateLimit | undefined,
   clock: Clock,
@@ -41,42 +37,28 @@ export function createRateLimiter(
   if (!limit) return { take: () => undefined, reset: () => undefined };
   if (!(limit.requestsPerSecond > 0 && limit.burst >= 1))
     throw new RangeError("a rate limit lets more than none through");
-  const buckets = new Map<string, Bucket>();
+  const { requestsPerSecond, burst } = limit;
+  const buckets = createTokenBuckets(clock, {
+    amount: requestsPerSecond,
+    perMs: 1_000,
+    burst,
+    max: BUCKETS_MAX,
+  });
   return {
-    take: (name) => take(bucketOf(buckets, name, { limit, nowMs: clock.now() }), limit, scope),
-    reset: () => {
-      buckets.clear();
+    take: (name) => {
+      const missing = buckets.take(name);
+      return missing > 0 ? createRefusal(missing, limit, scope) : undefined;
     },
+    reset: buckets.clear,
   };
 }
 
-/** The bucket that was used longest ago is forgotten where there are too many: it is the fullest. */
-function bucketOf(
-  buckets: Map<string, Bucket>,
-  name: string,
-  { limit, nowMs }: { readonly limit: RateLimit; readonly nowMs: number },
-): Bucket {
-  const bucket = buckets.get(name) ?? { left: limit.burst, atMs: nowMs };
-  const filled = (Math.max(0, nowMs - bucket.atMs) / 1_000) * limit.requestsPerSecond;
-  bucket.left = Math.min(limit.burst, bucket.left + filled);
-  bucket.atMs = nowMs;
-  buckets.delete(name);
-  buckets.set(name, bucket);
-  const [oldest] = buckets.keys();
-  if (buckets.size > BUCKETS_MAX && oldest !== undefined) buckets.delete(oldest);
-  return bucket;
-}
-
-function take(
-  bucket: Bucket,
+function createRefusal(
+  missing: number,
   { requestsPerSecond, burst }: RateLimit,
   scope: RateScope,
-): HttpRefusal | undefined {
-  if (bucket.left >= 1) {
-    bucket.left -= 1;
-    return undefined;
-  }
-  const retryAfterMs = Math.ceil(((1 - bucket.left) / requestsPerSecond) * 1_000);
+): HttpRefusal {
+  const retryAfterMs = Math.ceil((missing / requestsPerSecond) * 1_000);
   return refuse("rate_limited", MESSAGES[scope], {
     retryAfterMs,
     retryAfter: Math.ceil(retryAfterMs / 1_000),

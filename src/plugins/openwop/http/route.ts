@@ -64,6 +64,14 @@ export interface StreamAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** The headers of a stream of server-sent events. */
+export const SSE_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+  "x-content-type-options": "nosniff",
+};
+
 export type Answer = JsonAnswer | TextAnswer | PartsAnswer | StreamAnswer | HttpRefusal;
 
 /** The collaborators that handlers work with. */
@@ -88,7 +96,7 @@ export interface RouteQuery {
 }
 
 /** Describes a route in all but its body and its handler. */
-interface RouteDescription {
+export interface RouteDescription {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** As in OpenAPI: `/v1/runs/{runId}`; `{path}` is all that follows, slashes too. */
   readonly path: string;

@@ -27,7 +27,7 @@ import {
   type RequestKind,
 } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
-import { runOnceForKey } from "./idempotency.ts";
+import { runOnceForKey, type BegunRequest, type KeyedAsk } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
 import type {
@@ -295,10 +295,28 @@ async function answerPost(
     nameSubject: () => route.nameSubject?.(ask, dependencies) ?? dependencies.newRunId(),
     ...(route.isTagged && { headersOf: readTagHeader }),
   };
-  const { host, clock } = dependencies;
-  return await runOnceForKey({ requests: host.requests, clock }, keyed, async (again) =>
+  return await answerKeyed(dependencies, keyed, async (again) =>
     handleAsk(route, dependencies, { context, ask: { ...ask, ...again } }),
   );
+}
+
+/** Answers once for the key. A stream that is not given to anybody, because the ledger failed behind it, is ended. */
+async function answerKeyed(
+  { host: { requests }, clock }: ServeDependencies,
+  keyed: KeyedAsk,
+  work: (again: BegunRequest) => Promise<Answer>,
+): Promise<Answer> {
+  const made: { answer?: Answer } = {};
+  try {
+    return await runOnceForKey(
+      { requests, clock },
+      keyed,
+      async (again) => (made.answer = await work(again)),
+    );
+  } catch (error) {
+    if (made.answer?.kind === "stream") void made.answer.body?.cancel().catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Without a condition there is nothing in its place: keys of processes before this one stay good. */

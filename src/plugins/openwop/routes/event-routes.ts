@@ -11,6 +11,7 @@ import {
   answerFromOutcome,
   createJsonAnswer,
   route,
+  SSE_HEADERS,
   type Answer,
   type Ask,
   type Route,
@@ -19,13 +20,6 @@ import {
 import { eventPageSchema } from "../http/schemas.ts";
 import { readStreamRequest, type StreamRequest } from "./stream-modes.ts";
 import { waitForEvents } from "./wait-for-events.ts";
-
-const SSE_HEADERS = {
-  "content-type": "text/event-stream",
-  "cache-control": "no-store, no-transform",
-  "x-accel-buffering": "no",
-  "x-content-type-options": "nosniff",
-};
 
 /** Events of one reading, where no client has to keep up. */
 const PAGE = 1_000;

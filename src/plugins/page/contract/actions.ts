@@ -17,14 +17,7 @@ export interface AnswerBody {
   readonly text?: string;
 }
 
-/** `POST ./api/plans/check`: the text of a plan, JSON or YAML. */
-export interface PlanText {
-  readonly text: string;
-}
-
-/** `POST ./api/plans/run`. A plan with the same `coordinationId` is one plan, however often it is asked for. */
-export type PlanRunBody = PlanText;
-
+/** The answer of `plans/run`. */
 export interface PlanRun extends Done {
   readonly id: string;
 }
@@ -51,21 +44,10 @@ export interface ForkPreview {
   readonly anew: readonly string[];
 }
 
-/** `POST ./api/runs/{id}/fork`. */
-export interface ForkBody {
-  readonly event: number;
-}
-
+/** The answer of `runs/{id}/fork`. */
 export interface Forked extends Done {
   readonly id: string;
 }
 
-/** `POST ./api/runs/{id}/what-if`: reads only. */
-export interface WhatIfBody {
-  /** As the file of `replay --policy`. */
-  readonly policy: object;
-  readonly from?: number;
-}
-
-/** As `replay --policy` tells: `whatIf.points` are the differences. */
+/** The answer of `runs/{id}/what-if`, as `replay --policy` tells: `whatIf.points` are the differences. */
 export type WhatIfAnswer = ReplayedCoordination;

@@ -19,6 +19,8 @@ export interface LiveChange {
   readonly types: readonly string[];
   /** When the newest of them was recorded. */
   readonly atMs: number;
+  /** The coordination whose agent opened it as a plan; only with its opening, and not where a stream is resumed behind it. */
+  readonly parentId?: string;
 }
 
 /** `event: beat`: every ten seconds. */

@@ -3,14 +3,6 @@ import type { ClaimReport } from "../../reports/claim-report.ts";
 import type { ConflictRecord } from "../../reports/conflict-log.ts";
 import type { QuestionReport } from "../../reports/question-report.ts";
 
-/** The query of `GET ./api/questions` and `GET ./api/conflicts`, all optional. */
-export interface OpenQuery {
-  /** `open` unless it is said. */
-  readonly which?: "open" | "all";
-  /** Unless it is said, 500 of those that are open, and 50 of all; 500 at most. */
-  readonly limit?: string;
-}
-
 export interface QuestionsList {
   /** Open ones: those that expire first come first. All: the newest come first. */
   readonly questions: readonly ShownQuestion[];

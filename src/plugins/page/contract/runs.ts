@@ -98,17 +98,6 @@ export interface PlannedStep {
   readonly timeoutMs: number;
 }
 
-/** The query of `GET ./api/runs/{id}/events`, all optional. */
-export interface EventsQuery {
-  /** Only events with a greater sequence. */
-  readonly after?: string;
-  /** Only events with a smaller sequence, the newest of them: for reading backwards. */
-  readonly before?: string;
-  /** 200 unless it is said, 1,000 at most. */
-  readonly limit?: string;
-  readonly type?: string;
-}
-
 export interface EventsPage {
   /** In the order of the log. */
   readonly events: readonly LoggedEvent[];

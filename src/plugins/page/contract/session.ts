@@ -11,11 +11,7 @@ export interface Rights {
   readonly results: boolean;
 }
 
-/** `POST ./api/session`: signs in with the link of the address, which counts once. */
-export interface SignIn {
-  readonly link: string;
-}
-
+/** The answer of `POST ./api/session`: a link counts once. */
 export interface SignedIn {
   /** Goes into the header `authorization: Bearer ...` of every further request. */
   readonly token: string;

@@ -15,8 +15,7 @@ import {
   findQuestion,
   OPEN_QUESTIONS_MAX,
 } from "../../reports/find-questions.ts";
-import { findHeldOutput } from "../../reports/held-output.ts";
-import { createQuestionReport, type FoundQuestion } from "../../reports/question-report.ts";
+import { createQuestionReport, findHeldText, type FoundQuestion } from "../../reports/question-report.ts";
 import type {
   ClaimsList,
   ConflictsList,
@@ -69,9 +68,9 @@ export async function readQuestionDetail(
   const shown = await showQuestion(reader, named.found, rights);
   if (shown.questionId !== id) return undefined;
   if (!rights.results) return shown;
-  const output = await findHeldOutput(reader, named.found);
-  if (!output) return shown;
-  return { ...shown, ...cutText(await textOf(reader, output)) };
+  const text = findHeldText(named.found);
+  if (!text) return shown;
+  return { ...shown, ...cutText(await textOf(reader, text)) };
 }
 
 function cutText(text: string | null): Partial<QuestionDetail> {

@@ -4,10 +4,12 @@
  * One look at the ledger serves all who follow: each is told one change for a coordination or workflow run, with all that happened
  * since the look before, hence at most 20 a second. Without anybody who follows, nothing is looked at.
  */
-import { addMs } from "../../../agents/coordination/contracts/ids.ts";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { addMs, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { isCoordinationError, isLedgerOutage } from "../../../agents/coordination/contracts/errors.ts";
 import type { Arrival } from "../../../agents/coordination/ports/ledger-queries.ts";
 import { createTurnsByName } from "../../../agents/coordination/std/turns-by-name.ts";
+import { giveWay } from "../../../platform/give-way.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { LiveChange } from "../contract/live.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageDependencies } from "./page-dependencies.ts";
@@ -23,7 +25,10 @@ export interface LiveChanges {
   follow(
     listener: (changes: Changes) => void,
   ): Promise<{ readonly position: number; readonly stop: () => void }>;
-  /** Reads what was appended after a position and up to another one; `undefined` where that is too much to tell. */
+  /**
+   * Reads what was appended after a position and up to another one; `undefined` where that is too much to tell. It does not say whose
+   * agent opened a plan: who comes back reads everything anew.
+   */
   since(after: number, until: number): Promise<readonly LiveChange[] | undefined>;
   close(): void;
 }
@@ -47,9 +52,10 @@ export function createLiveChanges({ reader, clock, logger }: ChangesDependencies
       limit: PAGE_BOUNDS.pollEventsMax,
       after: position,
     });
+    const changes: LiveChange[] = [];
+    for (const change of summarizeArrivals(items)) changes.push(await addParentId(ledger, change));
     position = reached;
-    const changes = { position, changes: summarizeArrivals(items) };
-    for (const listener of listeners) listener(changes);
+    for (const listener of listeners) listener({ position, changes });
   };
   const lookAgain = async (): Promise<void> => {
     try {
@@ -95,7 +101,7 @@ export function createLiveChanges({ reader, clock, logger }: ChangesDependencies
 
 /** Summarizes arrivals, one change for each run, in the order of their newest events. */
 function summarizeArrivals(arrivals: readonly Arrival[]): LiveChange[] {
-  const byRun = new Map<string, { newest: Arrival; types: Set<string> }>();
+  const byRun = new Map<CoordinationId, { newest: Arrival; types: Set<string> }>();
   for (const arrival of arrivals) {
     const { runId, type } = arrival;
     const earlier = byRun.get(runId);
@@ -108,4 +114,23 @@ function summarizeArrivals(arrivals: readonly Arrival[]): LiveChange[] {
     types: [...types],
     atMs: newest.atMs,
   }));
+}
+
+/** Adds whose agent opened a coordination as a plan, where one did and the opening can be read. */
+async function addParentId(ledger: ReportedLedger, change: LiveChange): Promise<LiveChange> {
+  if (!change.types.includes("coordination.created")) return change;
+  await giveWay();
+  const parentId = await readParentId(ledger, change.id as CoordinationId);
+  return parentId === undefined ? change : { ...change, parentId };
+}
+
+async function readParentId(ledger: ReportedLedger, id: CoordinationId): Promise<CoordinationId | undefined> {
+  try {
+    const [opening] = await ledger.read(id, { from: 0, limit: 1 });
+    return opening?.type === "coordination.created" ? opening.payload.parent?.coordinationId : undefined;
+  } catch (error) {
+    // Damage stays as it is: the next look would find it again, and nobody would hear of anything else.
+    if (isCoordinationError(error) && !isLedgerOutage(error)) return undefined;
+    throw error;
+  }
 }

@@ -100,7 +100,7 @@ export async function readStepResult(
     text: text?.slice(0, PAGE_BOUNDS.textCharsMax) ?? null,
     sha256: output.sha256,
     bytes: output.bytes,
-    isHeld: step.held?.output !== undefined,
+    isHeld: step.held !== undefined,
     isCut: text !== undefined && text.length > PAGE_BOUNDS.textCharsMax,
   };
 }

@@ -6,6 +6,7 @@ import {
   QUESTIONS_NAME,
 } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import { readCoordination } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { rememberNewest } from "../../../agents/coordination/std/remember-newest.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { RunEntry } from "../../reports/find-coordination.ts";
 
@@ -37,10 +38,7 @@ export async function readNotes(reader: ReportedLedger, entry: RunEntry): Promis
   const found = notesByRun.get(entry.runId);
   if (found?.length === entry.length) return found.notes;
   const notes = await readAnew(reader, entry);
-  notesByRun.delete(entry.runId);
-  notesByRun.set(entry.runId, { length: entry.length, notes });
-  const [oldest] = notesByRun.keys();
-  if (notesByRun.size > KNOWN_MAX && oldest !== undefined) notesByRun.delete(oldest);
+  rememberNewest(notesByRun, entry.runId, { length: entry.length, notes }, KNOWN_MAX);
   return notes;
 }
 

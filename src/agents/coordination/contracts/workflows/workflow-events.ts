@@ -42,6 +42,13 @@ export const parentRunSchema = z.object({
 /** The run that a child was started by, perhaps of another host. */
 export type ParentRun = z.infer<typeof parentRunSchema>;
 
+/** True where a run of this host started the run. */
+export function isOnThisHost(
+  parent: ParentRun | undefined,
+): parent is ParentRun & { readonly wellKnownUrl?: undefined } {
+  return parent !== undefined && parent.wellKnownUrl === undefined;
+}
+
 /** The run that calls, as the other side gets to know it: `openwop-parent` (workflow/parent-header.ts). */
 export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
   Pick<ParentRun, "eventId" | "depth">;

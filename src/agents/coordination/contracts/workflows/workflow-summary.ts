@@ -25,7 +25,7 @@ export interface WorkflowSummary {
   readonly tenant: string;
   readonly workflowId: string;
   readonly createdAtMs: EpochMs;
-  /** True where it asks somebody something while other nodes of it work: its status does not tell that. */
+  /** True where it asks somebody something while other nodes of it work, or while it is paused: its status does not tell that. */
   readonly isAsking?: true;
   /** The process that drives it, while it has not ended. */
   readonly driver: string;

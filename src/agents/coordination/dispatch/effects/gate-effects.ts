@@ -6,6 +6,7 @@ import { ruleOnVerdicts } from "../../gates/verifier-gate.ts";
 import { isAbandoned } from "../../ledger/open-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { findHeldStep, gateOfStep } from "../decide-held.ts";
+import type { StepEffect } from "../worktree-effects.ts";
 import type { Capacity } from "./capacity.ts";
 import { isAtWorkForHost } from "./followed-steps.ts";
 
@@ -15,11 +16,7 @@ export const NOTICE_TURN_MS = 30_000;
 export type GateEffect = VerifyResult | ExpireQuestion | NotifyPeople | TellSession;
 
 /** Asks the checks of a held result that have not answered. */
-export interface VerifyResult {
-  readonly kind: "verifyResult";
-  readonly effectId: string;
-  readonly stepId: StepId;
-  readonly attempt: number;
+export interface VerifyResult extends StepEffect<"verifyResult"> {
   readonly checks: readonly string[];
 }
 

@@ -2,38 +2,31 @@
  * Owns: planning the next effects of a coordination, and the time to look again. Timers are derived from state here and are
  * never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
-import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../../contracts/ids.ts";
-import { isGivenUp } from "../../ledger/given-up.ts";
+import { addMs, type EpochMs } from "../../contracts/ids.ts";
+import { isForNobody } from "../../ledger/given-up.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { hasStoppedBeginning, isHeldBack, isPlanned } from "../plan-rules.ts";
 import { listGateDeadlines, planGateEffects, type GateEffect } from "./gate-effects.ts";
 import {
+  createRunStep,
+  createStepEffect,
   listPlanDeadlines,
   planEffects,
   recoverPlan,
   type PlanEffect,
   type RunStep,
 } from "./plan-effects.ts";
+import type { StepEffect } from "../worktree-effects.ts";
 import type { Capacity, EndCoordination } from "./capacity.ts";
 import { isContinuedByUs } from "./followed-steps.ts";
 
 export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | GateEffect | PlanEffect;
 
 /** Asks the host what became of a step, and rules on the answer. */
-export interface AskHost {
-  readonly kind: "askHost";
-  readonly effectId: string;
-  readonly stepId: StepId;
-  readonly attempt: number;
-}
+export type AskHost = StepEffect<"askHost">;
 
 /** Stops a child that a model spawned. */
-export interface StopObserved {
-  readonly kind: "stopObserved";
-  readonly effectId: string;
-  readonly stepId: StepId;
-  readonly attempt: number;
-}
+export type StopObserved = StepEffect<"stopObserved">;
 
 /** Closes the review of a conflict that nobody answered in time, or whose gateway is gone. */
 export interface CloseReview {
@@ -126,12 +119,11 @@ function planContinuations(state: OpenCoordination, now: EpochMs, capacity: Capa
     .filter((step) => step.phase.status !== "backoff" || !isStopped)
     .filter((step) => isContinuedByUs(step) && (state.cancelledBy ?? step.cancelledBy) === undefined)
     .filter((step) => !mustStopObserved(state, step, now))
-    .map((step): RunStep => {
-      const { phase, spec } = step;
-      const attempt = phase.status === "backoff" ? phase.attempt + 1 : phase.attempt;
-      const effectId = `${createIdempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
-      const readyAtMs = phase.status === "backoff" ? phase.retryAtMs : step.admittedAtMs;
-      return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
+    .map((step) => {
+      const { phase, admittedAtMs } = step;
+      return phase.status === "backoff"
+        ? createRunStep(state, step, phase.attempt + 1, phase.retryAtMs)
+        : createRunStep(state, step, phase.attempt, admittedAtMs);
     })
     .filter(({ effectId }) => !capacity.isUnderway(effectId));
 }
@@ -182,20 +174,7 @@ function findStopTime(state: OpenCoordination, step: Step): EpochMs | undefined 
 
 function mustStopAtOnce(state: OpenCoordination, step: Step): boolean {
   const isCancelled = (state.cancelledBy ?? step.cancelledBy) !== undefined;
-  return isCancelled || state.plan?.stop === "fail_fast" || hasGivenUpParent(state, step);
-}
-
-/** True where the session that spawned it, or one above that, works for nobody any more. */
-function hasGivenUpParent(state: OpenCoordination, spawned: Step): boolean {
-  const visited = new Set<StepId>();
-  let step: Step | undefined = spawned;
-  while (step && !visited.has(step.spec.stepId)) {
-    const { stepId, sourceSession, parentStepId }: Step["spec"] = step.spec;
-    if (isGivenUp(state, sourceSession)) return true;
-    visited.add(stepId);
-    step = parentStepId && state.steps.get(parentStepId);
-  }
-  return false;
+  return isCancelled || state.plan?.stop === "fail_fast" || isForNobody(state, step.spec.sourceSession);
 }
 
 /** Grace for the host, in milliseconds: it reports the answer first, also that none came. */
@@ -234,12 +213,6 @@ function computeDueTime(state: OpenCoordination, { phase, admittedAtMs }: Step):
   if (phase.status === "backoff") return phase.retryAtMs;
   if (phase.status === "dispatched") return addMs(phase.dispatchedAtMs, state.created.acknowledgeMs);
   return admittedAtMs;
-}
-
-function createStepEffect(state: OpenCoordination, { spec, phase }: Step, act: string) {
-  const { attempt } = phase;
-  const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
-  return { effectId: `${key}:${act}`, stepId: spec.stepId, attempt };
 }
 
 function askHost(state: OpenCoordination, step: Step): AskHost {

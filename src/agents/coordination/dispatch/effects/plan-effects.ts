@@ -10,7 +10,7 @@ import {
 } from "../../contracts/ids.ts";
 import { pickBest, type ReadyRequest } from "../../lanes/pick-best.ts";
 import { isBeingMerged } from "../decide-held.ts";
-import type { Step, StepPhase } from "../../ledger/state.ts";
+import type { OpenCoordination, Step, StepPhase } from "../../ledger/state.ts";
 import {
   hasIdleSteps,
   isAsked,
@@ -26,7 +26,7 @@ import {
   type StopReason,
 } from "../plan-rules.ts";
 import type { EndCoordination, Capacity } from "./capacity.ts";
-import { planWorktreeEffects, type WorktreeEffect } from "../worktree-effects.ts";
+import { planWorktreeEffects, type StepEffect, type WorktreeEffect } from "../worktree-effects.ts";
 
 export type PlanEffect =
   | RunStep
@@ -39,27 +39,17 @@ export type PlanEffect =
   | EndCoordination
   | WorktreeEffect;
 
-interface StepEffect {
-  readonly effectId: string;
-  readonly stepId: StepId;
-  readonly attempt: number;
-}
-
 /** Brings an attempt to its end: dispatches, starts and follows it, or takes it up where a crash left it. */
-export interface RunStep extends StepEffect {
-  readonly kind: "runStep";
+export interface RunStep extends StepEffect<"runStep"> {
   readonly lane: Lane;
   readonly readyAtMs: EpochMs;
 }
 
 /** Cancels an attempt that is under way. */
-export interface StopStep extends StepEffect {
-  readonly kind: "stopStep";
-}
+export type StopStep = StepEffect<"stopStep">;
 
 /** Stops the child that may be left of an attempt that was given up. */
-export interface StopStray extends StepEffect {
-  readonly kind: "stopStray";
+export interface StopStray extends StepEffect<"stopStray"> {
   readonly childSessionKey: SessionKey;
 }
 
@@ -137,12 +127,7 @@ export function recoverPlan(state: PlannedCoordination, now: EpochMs): PlanEffec
     .toArray()
     .flatMap((stepId) => state.steps.get(stepId) ?? [])
     .filter((step) => !mustStop(state, step, now))
-    .map((step) => ({
-      kind: "runStep",
-      ...createStepEffect(state, step),
-      lane: step.spec.lane,
-      readyAtMs: step.admittedAtMs,
-    }));
+    .map((step) => createRunStep(state, step, step.phase.attempt, step.admittedAtMs));
 }
 
 /**
@@ -186,11 +171,7 @@ function planStops(state: PlannedCoordination, now: EpochMs): StopStep[] {
       const step = state.steps.get(stepId);
       return step && mustStop(state, step, now) ? [step] : [];
     })
-    .map((step) => ({
-      kind: "stopStep",
-      ...createStepEffect(state, step),
-      effectId: `${createStepEffect(state, step).effectId}:stop`,
-    }));
+    .map((step) => ({ kind: "stopStep", ...createStepEffect(state, step, "run:stop") }));
 }
 
 /** Returns the steps to end now, as many as one append may hold. A step may be cancelled although its plan goes on. */
@@ -242,7 +223,7 @@ function planAttempts(
   const candidates: Candidate[] = [];
   const consider = (step: Step | undefined, readyAtMs: EpochMs): void => {
     if (!step?.spec.planned || (!isBeyondStop(state, step) && (isStepHeld || step.cancelledBy))) return;
-    const effect = planNextAttempt(state, step, readyAtMs);
+    const effect = createRunStep(state, step, step.phase.attempt + 1, readyAtMs);
     if (!capacity.isUnderway(effect.effectId)) candidates.push(candidateOf(step, effect));
   };
   for (const stepId of plan.timed) {
@@ -280,14 +261,22 @@ function pickForLane(lane: Lane, candidates: readonly Candidate[], capacity: Cap
   return chosen.map(({ effect }) => effect);
 }
 
-function planNextAttempt(state: PlannedCoordination, { spec, phase }: Step, readyAtMs: EpochMs): RunStep {
-  const attempt = phase.attempt + 1;
-  const effectId = `${createIdempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
-  return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
+/** Returns the effect that runs an attempt of a step, the newest one or the one after it. */
+export function createRunStep(
+  { coordinationId }: OpenCoordination,
+  { spec: { stepId, lane } }: Step,
+  attempt: number,
+  readyAtMs: EpochMs,
+): RunStep {
+  const effectId = `${createIdempotencyKey(coordinationId, stepId, attempt)}:run`;
+  return { kind: "runStep", effectId, stepId, attempt, lane, readyAtMs };
 }
 
-function createStepEffect(state: PlannedCoordination, { spec, phase }: Step): StepEffect {
-  const { stepId } = spec;
-  const { attempt } = phase;
-  return { effectId: `${createIdempotencyKey(state.coordinationId, stepId, attempt)}:run`, stepId, attempt };
+/** Returns the fields of an effect on the newest attempt of a step; `act` tells its effects apart. */
+export function createStepEffect(
+  { coordinationId }: OpenCoordination,
+  { spec: { stepId }, phase: { attempt } }: Step,
+  act: string,
+): Omit<StepEffect<string>, "kind"> {
+  return { effectId: `${createIdempotencyKey(coordinationId, stepId, attempt)}:${act}`, stepId, attempt };
 }

@@ -20,8 +20,9 @@ import { readErrorCode } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
+import { createTurnsByName } from "../../std/turns-by-name.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
-import type { InTurn, Arbitration } from "./arbiter-state.ts";
+import type { Arbitration } from "./arbiter-state.ts";
 import { assessCall, readPolicies, withoutMerges, withoutMergesBesideReviews } from "./assess-call.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import { claimApproved } from "./claim-over.ts";
@@ -39,7 +40,7 @@ import { isHeldByOthers } from "./find-opposition.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
 import { createPolicyLocator } from "./locate-policies.ts";
-import { locateTargets, looksOf } from "./locate-targets.ts";
+import { locateTarget, locateTargets, looksOf } from "./locate-targets.ts";
 import { createParticipants, type Participant, type Standing } from "./participants.ts";
 import { createPluginRulings, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
@@ -75,6 +76,7 @@ export interface Arbiter {
 }
 
 export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
+  const turns = createTurnsByName();
   const arbiter: Arbitration = {
     ...dependencies,
     participants: createParticipants(dependencies),
@@ -82,10 +84,10 @@ export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
     unrecorded: [],
-    inRecordingTurn: createTurns(),
+    inRecordingTurn: (work) => turns.run("record", work),
     unanswerable: createUnanswerableSessions(dependencies.clock),
     policyLocator: createPolicyLocator(dependencies),
-    inTurn: createTurns(),
+    inTurn: (work) => turns.run("rule", work),
   };
   return {
     concerns: async (session) => (await arbiter.participants.standingOf(session)).kind !== "none",
@@ -140,12 +142,11 @@ async function refuseWhatIsHeld(arbiter: Arbitration, call: WriteCall): Promise<
   const { tool, undetermined } = call;
   if (undetermined && isAlwaysClosed(undetermined))
     return { kind: "refused", sentence: describeUndetermined(tool, undetermined) };
-  for (const { at } of call.targets) {
-    const resource = "resource" in at ? at.resource : await arbiter.files.locate(at.path, at.folder);
-    const claim = resource === undefined ? undefined : await findClaimByAnyName(arbiter, resource);
-    if (resource !== undefined && claim)
-      return { kind: "refused", sentence: describeHeldResource(resource, claim) };
-  }
+  for (const target of call.targets)
+    for (const resource of (await locateTarget(arbiter.files, target)) ?? []) {
+      const claim = await findClaimByAnyName(arbiter, resource);
+      if (claim) return { kind: "refused", sentence: describeHeldResource(resource, claim) };
+    }
   return { kind: "free" };
 }
 
@@ -328,8 +329,7 @@ async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAn
 
 /** Records what a call left behind. A call that was not run leaves nothing. */
 async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: Ending): Promise<void> {
-  const { hasFailed } = ending;
-  const call = arbiter.underWay.take(callKey, { hasFailed, atMs: arbiter.clock.now() });
+  const call = arbiter.underWay.take(callKey, { ...ending, atMs: arbiter.clock.now() });
   if (!call) return;
   try {
     await recordChanges(arbiter, call, ending);
@@ -367,13 +367,4 @@ async function releaseClaim(
     { type: "releaseClaims", because: "operator", tokens: [token] },
   ]);
   return submitted.kind === "accepted" ? { runId } : undefined;
-}
-
-function createTurns(): InTurn {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const mine = last.then(work, work);
-    last = mine;
-    return mine;
-  };
 }

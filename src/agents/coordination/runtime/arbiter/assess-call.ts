@@ -39,7 +39,7 @@ export async function assessCall(
   for (const target of targets) {
     const look = isFile(target.resource) ? await dependencies.files.look(target.resource) : undefined;
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
-    if (look?.kind === "folder" && target.propose) continue;
+    if (look?.kind === "folder" && target.propose && !target.isRemoved) continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
     const about = { participant, target, look, policies, fresh, plugins, before: assessed };
     assessed.push(await assess(dependencies, about));
@@ -133,7 +133,7 @@ async function assess(dependencies: AssessDependencies, about: About): Promise<A
     ...keepBaseOfMerge(dependencies, applied, look),
   };
   const plain = { ...common, request, ruling: undefined, ...readTextLeft(about, applied, ownChange) };
-  if (!found.contest || (!ownChange && isLetHappen(participant, resource, found))) return plain;
+  if (!found.contest || (!ownChange && isLetHappen(participant, request, found))) return plain;
   const opposed = { ...found.contest, ...applied };
   return assessOpposed(dependencies, about, { common, request, plain, found, own: ownChange, opposed });
 }
@@ -158,7 +158,7 @@ async function assessOpposed(
   { common, request, plain, found, own: ownChange, opposed }: Opposed,
 ): Promise<Assessed> {
   const { participant, target, plugins } = about;
-  const pluginAnswer = plugins.findOpinion(participant, target.resource, opposed);
+  const pluginAnswer = plugins.findOpinion(participant, target, opposed);
   if (!pluginAnswer) return { ...plain, isUnasked: true };
   const contest = { ...opposed, ...(pluginAnswer.ruling && { hook: pluginAnswer.ruling }) };
   const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
@@ -210,14 +210,15 @@ function currentOf(look: FileLook | undefined): string | undefined {
 /** People were asked about it by a question, and let it happen. */
 function isLetHappen(
   { state, stepId }: Participant,
-  resource: string,
+  { resource, current }: ResourceRequest,
   { held: requesterClaim, contest }: Opposition,
 ): boolean {
   if (!requesterClaim || !contest) return false;
   const others = contest.claims.filter(
     (claim) => claim.stepId !== stepId || claim.coordinationId !== undefined,
   );
-  return isApproved(state, { stepId, resource, acquiredAtMs: requesterClaim.acquiredAtMs }, others);
+  const claim = { stepId, resource, acquiredAtMs: requesterClaim.acquiredAtMs };
+  return isApproved(state, claim, { claims: others, current });
 }
 
 /** Ruled with all that is known of the contest, the outcome of a merge included. */

@@ -15,6 +15,8 @@ export interface LocatedTarget extends RuledNames {
   /** The places of further targets that are the same resource by another path. */
   readonly others?: readonly number[];
   readonly propose: WriteTarget["propose"];
+  /** The call removes it, also where it is an empty folder. */
+  readonly isRemoved?: boolean;
   readonly replaces: boolean;
 }
 export interface Assessed {

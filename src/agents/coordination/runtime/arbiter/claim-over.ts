@@ -1,12 +1,13 @@
 /** Owns: claiming what people let a requester have: whoever else holds it loses it first, in whatever coordination. */
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
-import type { SettleReview } from "../../contracts/commands.ts";
+import type { ResourceRequest, SettleReview } from "../../contracts/commands.ts";
 import { CoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import { canWrite } from "../../dispatch/decide-claims.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import { findClaimOfRequester } from "./find-opposition.ts";
+import type { Assessed } from "./assessed-target.ts";
+import { findClaimOfRequester, findHolders, type OppositionDependencies } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 
@@ -21,7 +22,7 @@ interface Wanted {
 }
 
 /** Returns what the requester's claim is to be, and the claim that it renews. */
-export async function claimOver(
+async function claimOver(
   arbiter: Dependencies,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
   { resource, expiresAtMs, now }: Wanted,
@@ -39,7 +40,79 @@ export async function claimOver(
   return { claim, ...(claimed && { held: claimed }) };
 }
 
-export function approvalOf(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {
+/** True where the rules give the requester a target that others hold. They lose their claims only when the call happens. */
+export function isWonOverHolders({ ruling, holders }: Assessed): boolean {
+  return ruling?.kind === "granted" && holders.length > 0;
+}
+
+interface ApprovedTarget {
+  readonly one: Assessed;
+  /** Absent where people were not asked about it. */
+  readonly conflictId: string | undefined;
+}
+
+/**
+ * Claims a target of a call that people let happen through the host, which makes the call whatever is returned. `undefined` where the
+ * requester gets no claim: its question was closed before they answered, or a step that has not lost it by the rules holds what they
+ * were not asked about.
+ */
+export async function claimForApproved(
+  arbiter: Dependencies & OppositionDependencies & Pick<Arbitration, "logger">,
+  participant: Participant,
+  target: ApprovedTarget,
+): Promise<number | undefined> {
+  const { one, conflictId } = target;
+  const { resource } = one.request;
+  const { runId, stepId } = participant;
+  const now = arbiter.clock.now();
+  if (await canClaim(arbiter, participant, { ...target, now })) {
+    const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
+    const { claim, held: renewed } = await claimOver(arbiter, participant, { resource, expiresAtMs, now });
+    const request = {
+      resource,
+      ...claim,
+      ...(renewed && { held: renewed.token }),
+      ...pickUnrecordedContest(one),
+    };
+    const submitted = await arbiter.runs.submit(runId, [
+      conflictId === undefined
+        ? { type: "requestResources", stepId, requests: [request] }
+        : approvalOf(conflictId, claim),
+    ]);
+    if (submitted.kind === "refused" && submitted.code === "STALE_TOKEN")
+      throw new CoordinationError("CLAIM_CONFLICT", submitted.reason);
+    const { state } = submitted;
+    if (state.kind === "open" && state.claims.get(claim.token)?.stepId === stepId) return claim.token;
+  }
+  arbiter.logger.warn({ runId, stepId }, "an approved write happens without a claim on what it changes");
+  return undefined;
+}
+
+/** Picks the conflict that the requester wins by the rules over holders. Any other is recorded already. */
+function pickUnrecordedContest(one: Assessed): Pick<ResourceRequest, "contest"> {
+  const { contest } = one.request;
+  return isWonOverHolders(one) && contest ? { contest } : {};
+}
+
+/** Looked at before others' claims end: they keep what the requester cannot get. */
+async function canClaim(
+  arbiter: Dependencies & OppositionDependencies,
+  participant: Participant,
+  { one, conflictId, now }: ApprovedTarget & { readonly now: EpochMs },
+): Promise<boolean> {
+  const state = await arbiter.runs.state(participant.runId);
+  if (state.kind !== "open" || !canWrite(state, participant.stepId)) return false;
+  if (conflictId !== undefined) return state.reviews.has(conflictId);
+  const losers = isWonOverHolders(one) ? one.holders : [];
+  const holders = await findHolders(arbiter, participant, { resource: one.request.resource, now });
+  return holders.every((holder) => losers.some((loser) => isOfSameStep(loser, holder)));
+}
+
+function isOfSameStep(one: ClaimEntry, other: ClaimEntry): boolean {
+  return one.runId === other.runId && one.stepId === other.stepId;
+}
+
+function approvalOf(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {
   return { type: "settleReview", conflictId, answer: "approved", claim };
 }
 

@@ -152,7 +152,8 @@ async function mayBeOfOthers(arbiter: Arbitration, call: CallUnderWay, resource:
     participant: { session, runId, stepId },
     atMs,
   } = call;
-  if (arbiter.underWay.ofOthers(session, resource, arbiter.clock.now())) return true;
+  const callOfOther = arbiter.underWay.ofOthers(session, resource, arbiter.clock.now());
+  if (callOfOther && !callOfOther.isReserved) return true;
   const last = await findLastChange(arbiter, resource);
   const isLater = last !== undefined && last.change.atMs >= atMs;
   if (isLater && (last.runId !== runId || last.change.stepId !== stepId)) return true;

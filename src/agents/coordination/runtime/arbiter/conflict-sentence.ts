@@ -132,12 +132,17 @@ export function describeHeldResource(
   return `${START}: ${formatOwnResource(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
 }
 
-export function describeCallUnderWay(resource: string, { participant, tool, atMs }: CallUnderWay): string {
+/** Describes a call of another that changes a resource, or is to change it once a person has answered. */
+export function describeCallUnderWay(resource: string, call: CallUnderWay): string {
+  const { participant, tool, atMs, isReserved } = call;
   const name = nameContestant(
     { stepId: participant.stepId, priority: "normal", claimedSequence: 0 },
     participant.state,
   );
-  return `${START}: ${formatOwnResource(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
+  const start = `${START}: ${formatOwnResource(resource)}`;
+  if (isReserved)
+    return `${start} is to be changed by a call of ${name} (${tool}) about which a person is asked since ${timeOf(atMs)}. Go on with other work, and try again later.`;
+  return `${start} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
 }
 
 export function describeUndetermined(tool: string, { because, extractor }: Undetermined): string {
@@ -153,7 +158,7 @@ export function recordRefusedSentence(reason: string): string {
 }
 
 export function describeGivenUpAttempt(stepId: string): string {
-  return `${START}: this attempt of step ${stepId} was given up, and what it writes no longer counts. End your turn.`;
+  return `${START}: this attempt of step ${stepId} was given up, or one that it works for, and what it writes no longer counts. End your turn.`;
 }
 
 export function createUndeterminedReview(tool: string): {

@@ -1,5 +1,5 @@
 /** Owns: which steps of a plan that are at work name a resource as their own. */
-import { isCovering, parseFile } from "../../contracts/resource-names.ts";
+import { expandHome, isCovering, parseFile } from "../../contracts/resource-names.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
@@ -33,10 +33,11 @@ export function createDeclaredResources(dependencies: {
     return found.filter((name) => name !== undefined);
   };
   const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> => {
+    const { files } = dependencies;
     const file = parseFile(name);
     // Where a path of another machine leads is known there.
-    if (!file || (file.machine !== undefined && file.machine !== dependencies.files.machine)) return name;
-    return dependencies.files.locate(file.path, dependencies.folderOf(agent));
+    if (!file || (file.machine !== undefined && file.machine !== files.machine)) return name;
+    return files.locate(expandHome(file.path, files.home), dependencies.folderOf(agent));
   };
   return {
     declarersOf: async ({ state }, resource) => {

@@ -3,6 +3,7 @@
  * not known, and then what the ledger says of changes decides.
  */
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 import type { TextPlace } from "./write-call.ts";
 
 const SESSIONS_MAX = 2_000;
@@ -51,7 +52,7 @@ export function createKnownVersions(): KnownVersions {
   const takeNextOrder = (): number => (lastOrder += 1);
   const findSession = (session: SessionKey): OfSession => {
     const seenBySession = sessions.get(session) ?? { resources: new Map<string, OfResource>() };
-    toEnd(sessions, session, seenBySession, SESSIONS_MAX);
+    rememberNewest(sessions, session, seenBySession, SESSIONS_MAX);
     return seenBySession;
   };
   return {
@@ -61,7 +62,7 @@ export function createKnownVersions(): KnownVersions {
       const { resources } = findSession(session);
       const last = { ...sight, order };
       const whole = sight.upTo ? resources.get(resource)?.whole : last;
-      toEnd(resources, resource, { last, whole }, RESOURCES_MAX);
+      rememberNewest(resources, resource, { last, whole }, RESOURCES_MAX);
     },
     takeNextOrder,
     touchAnything: (session, atMs) => {
@@ -69,11 +70,4 @@ export function createKnownVersions(): KnownVersions {
     },
     touchedAtMs: (session) => sessions.get(session)?.touchedAtMs,
   };
-}
-
-function toEnd<K, V>(map: Map<K, V>, key: K, value: V, sizeMax: number): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > sizeMax && oldest !== undefined) map.delete(oldest);
 }

@@ -1,5 +1,6 @@
 /**
- * Owns: where the patterns of policies lead. A pattern that begins at the root holds for what is there and, where a link is on the
+ * Owns: where the patterns of policies lead. `~` at the beginning of a pattern stands for the home folder of the user whom the
+ * gateway runs as. A pattern that begins at the root holds for what is there and, where a link is on the
  * way to its first wildcard, for what the link leads to.
  *
  * The file system is asked before a call has its turn, and in bounded time, because a mount may hang. Its answers are kept for a second:
@@ -10,9 +11,10 @@ import { splitRootedPattern, type RootedPattern } from "../../arbitration/matche
 import type { Policies } from "../../arbitration/strategy-for.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import type { ArbiterPolicy } from "../../contracts/plan.ts";
-import { nameFile } from "../../contracts/resource-names.ts";
+import { expandHome, nameFile } from "../../contracts/resource-names.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 import { createTurnsByName } from "../../std/turns-by-name.ts";
 import { waitWithin } from "../../std/wait-for.ts";
 
@@ -56,9 +58,7 @@ export function createPolicyLocator({
   const turns = createTurnsByName();
   const lookUp = async (root: string): Promise<void> => {
     const resource = await files.locate(root, "/");
-    found.delete(root);
-    const [oldest] = found.set(root, { resource, atMs: clock.now() }).keys();
-    if (found.size > ROOTS_MAX && oldest !== undefined) found.delete(oldest);
+    rememberNewest(found, root, { resource, atMs: clock.now() }, ROOTS_MAX);
   };
   const beginLook = (root: string): LookUnderWay => {
     const endLook = (): void => {
@@ -99,7 +99,8 @@ function isDue(root: FoundRoot | undefined, now: EpochMs): boolean {
 /** Lists the roots of the patterns on this machine, each once. */
 function listRoots(files: ResourceFiles, { operator, plan }: Policies): string[] {
   const patterns = [...patternsOf(operator), ...patternsOf(plan).slice(0, PLAN_PATTERNS_MAX)];
-  return [...new Set(patterns.flatMap((pattern) => splitOnMachine(files, pattern)?.root ?? []))];
+  const split = patterns.map((pattern) => splitOnMachine(files, expandHome(pattern, files.home)));
+  return [...new Set(split.flatMap((rooted) => rooted?.root ?? []))];
 }
 
 /** Lists the patterns of a policy, those first that leave resources to people. */
@@ -124,11 +125,12 @@ function listPatterns(
   found: ReadonlyMap<string, FoundRoot>,
   pattern: string,
 ): string[] {
-  const split = splitOnMachine(files, pattern);
-  if (!split) return [pattern];
+  const plain = expandHome(pattern, files.home);
+  const split = splitOnMachine(files, plain);
+  if (!split) return [plain];
   const resource = found.get(split.root)?.resource;
-  if (resource === undefined || resource === nameFile(split.root, files.machine)) return [pattern];
-  return [pattern, [resource, ...split.rest].join("/")];
+  if (resource === undefined || resource === nameFile(split.root, files.machine)) return [plain];
+  return [plain, [resource, ...split.rest].join("/")];
 }
 
 /** Splits a pattern that begins at a root; `undefined` for others, and for those of another machine. */

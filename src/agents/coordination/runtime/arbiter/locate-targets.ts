@@ -1,8 +1,9 @@
 /** Owns: which resources a call is about. */
+import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import type { LocatedTarget } from "./assessed-target.ts";
 import type { Participant } from "./participants.ts";
-import type { Place, ReadPlace, WriteCall } from "./write-call.ts";
+import type { Place, ReadPlace, WriteCall, WriteTarget } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";
 
 /** Looks at everything that the call would show to its session. */
@@ -35,26 +36,49 @@ export async function locateTargets(
   const above = listSessionsAbove(participant);
   const targets = new Map<string, LocatedTarget>();
   let isUnplaced = false;
-  for (const [index, { at, propose, replaces }] of call.targets.entries()) {
-    const resource =
-      "resource" in at ? at.resource.toWellFormed() : await arbiter.files.locate(at.path, at.folder);
-    if (resource === undefined) isUnplaced = true;
-    if (resource === undefined || above.has(resource)) continue;
-    const aliases = await listAliases(arbiter, at, resource);
-    addTarget(targets, { resource, names: [resource], aliases, index, propose, replaces });
-    const shared = await arbiter.files.sharedName(resource);
-    if (shared === undefined) continue;
-    addTarget(targets, {
-      resource: shared,
-      names: [resource],
-      aliases: [shared, ...aliases],
-      index,
-      propose: undefined,
-      replaces: false,
-    });
+  for (const [index, target] of call.targets.entries()) {
+    const resources = await locateTarget(arbiter.files, target);
+    if (!resources) isUnplaced = true;
+    for (const resource of resources ?? []) {
+      if (above.has(resource)) continue;
+      // The text that the call proposes is that of the place which is written.
+      const propose = resource === resources?.at(-1) ? target.propose : undefined;
+      const names = await listNames(arbiter, target, { resource, index, propose });
+      for (const located of names) addTarget(targets, located);
+    }
   }
   // In one order for all, so that two calls never hold each other up.
   return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
+}
+
+/**
+ * Locates what a target changes: the link at the end of its path where that is removed, and what it leads to where that is written.
+ * `undefined` for a path that leads nowhere.
+ */
+export async function locateTarget(
+  files: ResourceFiles,
+  { at, ends = ["target"] }: Pick<WriteTarget, "at" | "ends">,
+): Promise<readonly string[] | undefined> {
+  if ("resource" in at) return [at.resource.toWellFormed()];
+  const places = await Promise.all(ends.map((end) => files.locate(at.path, at.folder, end)));
+  const located = places.filter((place) => place !== undefined);
+  return located.length === places.length ? [...new Set(located)] : undefined;
+}
+
+/** Returns a target as the resource that it is, and as the name that all its hard links share, where it has one. */
+async function listNames(
+  arbiter: Arbitration,
+  { at, replaces, ends }: WriteTarget,
+  { resource, index, propose }: Pick<LocatedTarget, "resource" | "index" | "propose">,
+): Promise<LocatedTarget[]> {
+  const aliases = await listAliases(arbiter, at, resource);
+  const names = [resource];
+  const isRemoved = ends?.includes("entry") === true;
+  const plain: LocatedTarget = { resource, names, aliases, index, propose, replaces, isRemoved };
+  const shared = await arbiter.files.sharedName(resource);
+  if (shared === undefined) return [plain];
+  const ofAll = { resource: shared, aliases: [shared, ...aliases], propose: undefined, replaces: false };
+  return [plain, { names, index, ...ofAll }];
 }
 
 /** Telling the session that one works for something is nothing to contend for: the host queues what it is told. */
@@ -83,6 +107,7 @@ function combineTargets(first: LocatedTarget, then: LocatedTarget): LocatedTarge
     aliases: [...new Set([...first.aliases, ...then.aliases])],
     others: [...(first.others ?? []), then.index],
     replaces: first.replaces || then.replaces,
+    isRemoved: first.isRemoved === true || then.isRemoved === true,
   };
   if (!propose || !proposeThen) return { ...both, propose: undefined };
   return {

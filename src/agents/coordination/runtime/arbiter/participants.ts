@@ -13,6 +13,7 @@ import {
   type StepId,
 } from "../../contracts/ids.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
+import { isForNobody } from "../../ledger/given-up.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
@@ -39,7 +40,7 @@ export type Standing =
   | { readonly kind: "participant"; readonly participant: Participant }
   /** The session worked on a step that has ended, and its coordination has not. */
   | { readonly kind: "ended" }
-  /** The attempt that the session works on was given up: its writes are refused (A2, D3). */
+  /** The attempt that the session works on was given up, or one above it: its writes are refused (A2, D3). */
   | { readonly kind: "given_up"; readonly stepId: StepId };
 
 export interface Participants {
@@ -135,7 +136,8 @@ export function canBeAskedAbout(
 function findStandingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   if (state.kind !== "open" || !step) return undefined;
-  if (isGivenUp(step, session)) return { kind: "given_up", stepId };
+  if (isAttemptGivenUp(step, session) || isForNobody(state, step.spec.sourceSession))
+    return { kind: "given_up", stepId };
   if (step.phase.status !== "dispatched" && step.phase.status !== "running") return { kind: "ended" };
   return {
     kind: "participant",
@@ -151,7 +153,7 @@ function findStandingOfChild(state: Coordination, stepId: StepId, session: Sessi
 }
 
 /** True when the attempt of the session ended without it, or another attempt took its place. */
-function isGivenUp({ phase }: Step, session: SessionKey): boolean {
+function isAttemptGivenUp({ phase }: Step, session: SessionKey): boolean {
   if (sessionOf(phase) !== session) return true;
   const { status } = phase;
   return status === "timed_out" || status === "cancelled" || status === "backoff" || status === "blocked";

@@ -16,6 +16,7 @@ import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
 import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
+import { waitWithin } from "../../std/wait-for.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Participant } from "./participants.ts";
 
@@ -36,10 +37,12 @@ export interface PluginOpinion {
 
 export interface PluginRulings {
   /** Returns the ruling on this very contest; `undefined` where plugins are still to be asked. */
-  findOpinion(participant: Participant, resource: string, contest: Contested): PluginOpinion | undefined;
+  findOpinion(participant: Participant, target: NamedTarget, contest: Contested): PluginOpinion | undefined;
   /** Asks about all contests that `on` was asked for in vain. */
   ask(participant: Participant): Promise<void>;
 }
+
+type NamedTarget = Pick<PluginContest, "resource" | "names">;
 
 type Dependencies = Pick<ArbiterDependencies, "clock" | "logger" | "runs"> & { readonly hooks?: PluginHooks };
 
@@ -50,22 +53,22 @@ export function createPluginRulings(
   { tool, answerByMs }: { readonly tool: string; readonly answerByMs: EpochMs },
 ): PluginRulings {
   const answers = new Map<string, PluginOpinion>();
-  const unasked = new Map<string, { readonly resource: string; readonly contest: Contested }>();
+  const unasked = new Map<string, { readonly target: NamedTarget; readonly contest: Contested }>();
   const deadlineAtMs = addMs(answerByMs, -RECORDING_MS);
   return {
-    findOpinion: (participant, resource, contest) => {
+    findOpinion: (participant, target, contest) => {
       if (contest.from === "high_risk" || !dependencies.hooks?.hasAny("arbitrate")) return NO_OPINION;
-      const key = evidenceOf(participant, resource, contest);
+      const key = evidenceOf(participant, target.resource, contest);
       const answer = answers.get(key);
-      if (!answer) unasked.set(key, { resource, contest });
+      if (!answer) unasked.set(key, { target, contest });
       return answer;
     },
     ask: async (participant) => {
       const contests = [...unasked];
       unasked.clear();
       await Promise.all(
-        contests.map(async ([key, { resource, contest }]) => {
-          const question = await questionOf(dependencies, participant, { resource, contest, tool });
+        contests.map(async ([key, { target, contest }]) => {
+          const question = await questionOf(dependencies, participant, { target, contest, tool });
           answers.set(key, await askPlugins(dependencies, question, deadlineAtMs));
         }),
       );
@@ -91,10 +94,10 @@ async function questionOf(
   { runs }: Dependencies,
   participant: Participant,
   {
-    resource,
+    target: { resource, names },
     contest,
     tool,
-  }: { readonly resource: string; readonly contest: Contested; readonly tool: string },
+  }: { readonly target: NamedTarget; readonly contest: Contested; readonly tool: string },
 ): Promise<PluginContest> {
   const { cause, strategy, claims } = contest;
   const { runId } = participant;
@@ -109,6 +112,7 @@ async function questionOf(
   return {
     coordinationId: runId,
     resource,
+    names,
     cause,
     strategy,
     tool,
@@ -144,14 +148,10 @@ async function awaitPlugins(
   question: PluginContest,
   deadlineAtMs: EpochMs,
 ): Promise<ContestAnswer | "late" | undefined> {
-  if (clock.now() >= deadlineAtMs) return "late";
-  const late = Promise.withResolvers<"late">();
-  const cancel = clock.wakeAt(addMs(deadlineAtMs, GRACE_MS), () => late.resolve("late"));
-  try {
-    return await Promise.race([hooks?.arbitrate(question, deadlineAtMs), late.promise]);
-  } finally {
-    cancel();
-  }
+  const leftMs = deadlineAtMs - clock.now();
+  if (leftMs <= 0) return "late";
+  const answer = Promise.resolve(hooks?.arbitrate(question, deadlineAtMs));
+  return waitWithin(clock, leftMs + GRACE_MS, answer, "late");
 }
 
 function readOpinion(answer: ContestAnswer | "late" | undefined): PluginOpinion {

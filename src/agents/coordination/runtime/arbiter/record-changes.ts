@@ -16,13 +16,27 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
   if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
-  if (!ending.hasFailed) for (const look of looks) seeLooked(arbiter, call, { look, ending });
+  for (const look of looks)
+    if (!ending.hasFailed || (!ending.isNotRun && (await isStillAbsent(arbiter, look))))
+      seeLooked(arbiter, call, { look, ending });
   const commands: Command[] = [];
   for (const change of changes) commands.push(...(await endOf(arbiter, call, { change, ending })));
   if (commands.length === 0) return;
   arbiter.unrecorded.push({ runId, commands });
   await recordRest(arbiter);
 }
+
+/** True where the file that a call looked at was not there and still is not: then the call fails, and that shows as much. */
+async function isStillAbsent(
+  arbiter: Arbitration,
+  { resource, version, changedTo }: Looked,
+): Promise<boolean> {
+  if (version !== ABSENT_VERSION || changedTo !== undefined) return false;
+  return (await versionOf(arbiter, resource)) === ABSENT_VERSION;
+}
+
+/** Stands for the version of a file that is not there, as in `FileLook`. */
+const ABSENT_VERSION = "absent";
 
 /**
  * A version is as old as the newest look at it: a change since then is one that the session does not know, unless it made it. Calls may
@@ -85,28 +99,37 @@ async function endOf(
   call: CallUnderWay,
   { change, ending }: { readonly change: ChangeUnderWay; readonly ending: Ending },
 ): Promise<Command[]> {
-  const { resource, token, before } = change;
-  const { stepId } = call.participant;
+  const { resource, before } = change;
   const version = await versionOf(arbiter, resource);
   change.hasEnded = true;
   const isMade = version !== undefined && version !== before;
   const released = endUseOfClaim(arbiter, call, { change, isUsed: isMade || !ending.hasFailed });
   if (isMade) {
     see(arbiter, call, { change, version });
-    return [{ type: "recordChange", stepId, resource, version, tool: toolOf(call), token }];
+    return [draftChange(call, change, version)];
   }
   if (ending.hasFailed) return released;
   if (version !== undefined) see(arbiter, call, { change, version });
-  else if (isOfApproval(call, change))
-    return [{ type: "recordChange", stepId, resource, version: UNKNOWN_VERSION, tool: toolOf(call), token }];
+  else if (isOfApproval(call, change)) return [draftChange(call, change, UNKNOWN_VERSION)];
   return [];
 }
 
 /** Stands for the version of what nobody can look at, such as a queue. */
 export const UNKNOWN_VERSION = "unknown";
 
-function toolOf({ tool }: CallUnderWay): string {
-  return tool || "unnamed";
+function draftChange(
+  { participant: { stepId }, tool }: CallUnderWay,
+  { resource, token }: ChangeUnderWay,
+  version: string,
+): Command {
+  return {
+    type: "recordChange",
+    stepId,
+    resource,
+    version,
+    tool: tool || "unnamed",
+    ...(token !== undefined && { token }),
+  };
 }
 
 /** True where people let the change happen by an answer to a question: they let it happen once, also where nobody can see it. */
@@ -114,7 +137,7 @@ function isOfApproval(
   { participant: { state, stepId } }: CallUnderWay,
   { resource, token }: ChangeUnderWay,
 ): boolean {
-  const claim = state.claims.get(token);
+  const claim = token === undefined ? undefined : state.claims.get(token);
   return (
     claim !== undefined && createApprovalCheck(state)({ stepId, resource, acquiredAtMs: claim.acquiredAtMs })
   );
@@ -129,10 +152,12 @@ function endUseOfClaim(
   call: CallUnderWay,
   { change, isUsed }: { readonly change: ChangeUnderWay; readonly isUsed: boolean },
 ): Command[] {
-  const others = underWay.listChangesUnder(change.token, call);
+  const { token } = change;
+  if (token === undefined) return [];
+  const others = underWay.listChangesUnder(token, call);
   if (isUsed || change.isNew) for (const other of others) other.isNew = !isUsed;
   if (isUsed || !change.isNew || others.length > 0) return [];
-  return [{ type: "releaseClaims", because: "unused", tokens: [change.token] }];
+  return [{ type: "releaseClaims", because: "unused", tokens: [token] }];
 }
 
 /** Returns the version of what is in a file now; `undefined` for a folder, and for what cannot be read. */

@@ -23,7 +23,7 @@ import {
   type OpenQuestion,
 } from "./conflict-sentence.ts";
 import { findOpenQuestion } from "../../dispatch/conflict-questions.ts";
-import { approvalOf, claimOver, endWithin } from "./claim-over.ts";
+import { claimForApproved, endWithin, isWonOverHolders } from "./claim-over.ts";
 import type { Participant } from "./participants.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
@@ -38,10 +38,7 @@ export interface Ruled {
 
 export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { call, assessed } = ruled;
-  const wins = await recordForeignWins(arbiter, ruled);
-  if (wins?.kind === "refused") return refuseUnrecorded(wins);
-  await endForeignClaims(arbiter, ruled);
-  const submitted = await submitRequests(arbiter, wins ? withoutContests(ruled) : ruled);
+  const submitted = await recordGrant(arbiter, ruled);
   if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
   await beginCall(
     arbiter,
@@ -53,8 +50,20 @@ export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<Wri
   return { kind: "granted", ...(params && { params }) };
 }
 
+/** Records the claims of a requester that is granted all, and what it takes over. `undefined` where there is nothing to record. */
+async function recordGrant(arbiter: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
+  const wins = await recordForeignWins(arbiter, ruled);
+  if (wins?.kind === "refused") return wins;
+  await endForeignClaims(arbiter, ruled);
+  return submitRequests(arbiter, wins ? withoutContests(ruled) : ruled);
+}
+
 /** Notes the call, so that what it changed is looked at when it has ended. */
-async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly number[]): Promise<void> {
+async function beginCall(
+  arbiter: Arbitration,
+  ruled: Ruled,
+  tokens: readonly (number | undefined)[],
+): Promise<void> {
   const { participant, call, assessed, looks } = ruled;
   const underWay = {
     callKey: call.callKey,
@@ -66,7 +75,7 @@ async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly nu
     ...(call.folder !== undefined && { folder: call.folder }),
     held: await stampHeldFiles(arbiter, participant, call.mayTouchAnything ? call.folder : undefined),
     seenOrder: arbiter.known.takeNextOrder(),
-    changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index] ?? one.request.token)),
+    changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index])),
   };
   const ending = arbiter.underWay.begin(underWay);
   if (ending) await recordChanges(arbiter, underWay, ending);
@@ -75,13 +84,13 @@ async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly nu
 function changeOf(
   { refOf }: Arbitration,
   { request, target, look, text, proposed }: Assessed,
-  token: number,
+  token: number | undefined,
 ): ChangeUnderWay {
   const { resource, held: requesterClaim } = request;
   const before = look && "version" in look ? look.version : UNKNOWN_VERSION;
   return {
     resource,
-    token,
+    ...(token !== undefined && { token }),
     before,
     replaces: target.replaces,
     isNew: requesterClaim === undefined,
@@ -191,24 +200,86 @@ async function recordRefusal(arbiter: Arbitration, ruled: Ruled): Promise<Submit
   }
 }
 
+/** A call that people are asked about. */
+interface ReviewedCall {
+  readonly reviewed: Ruled;
+  /** The targets that people are not asked about and that nobody loses a claim on. */
+  readonly besides: Ruled;
+  /** The targets that the rules give the requester over holders, who keep their claims until the call is approved. */
+  readonly won: readonly Assessed[];
+}
+
+/**
+ * Claims what is not asked about while people think, and keeps it from everybody, also from those who work for the requester. Nobody
+ * loses a claim before the call happens.
+ */
 export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
-  const { participant, assessed } = ruled;
-  const submitted = await submitRequests(arbiter, ruled);
-  if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
+  const { participant } = ruled;
+  const split = splitReviewed(arbiter, ruled);
+  const { reviewed, besides } = split;
+  const claimed = await recordGrant(arbiter, besides);
+  if (claimed?.kind === "refused") return refuseUnrecorded(claimed);
+  const submitted = await submitRequests(arbiter, reviewed);
   assertInvariant(submitted !== undefined, "A3: a reviewed call has a ruling");
-  const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  if (submitted.kind === "refused") {
+    await arbiter.runs.submit(participant.runId, await draftReleaseOfUnused(arbiter, besides));
+    return refuseUnrecorded(submitted);
+  }
+  arbiter.underWay.begin({
+    callKey: nameBesides(reviewed),
+    tool: reviewed.call.tool,
+    participant,
+    looks: [],
+    atMs: arbiter.clock.now(),
+    mayTouchAnything: false,
+    isReserved: true,
+    seenOrder: arbiter.known.takeNextOrder(),
+    changes: besides.assessed.map((one) => changeOf(arbiter, one, one.request.token)),
+  });
+  const { state } = submitted;
   const questions = new Map(
-    reviews.flatMap(({ request: { resource } }) => {
-      const conflictId = findOpenConflict(submitted.state, participant, resource);
-      return conflictId === undefined ? [] : [[resource, conflictId] as const];
+    reviewed.assessed.flatMap(({ request: { resource } }) => {
+      const conflict = state.kind === "open" && findOpenReview(state, participant.stepId, resource);
+      return conflict ? [[resource, conflict.conflictId] as const] : [];
     }),
   );
   return {
     kind: "review",
-    ...createReviewText(reviews, submitted.state),
+    ...createReviewText(reviewed.assessed, state),
     timeoutMs: arbiter.conflicts.reviewMs,
-    settle: (answer) => settleReview(arbiter, ruled, { questions, answer }),
+    settle: (answer) => settleReview(arbiter, split, { questions, answer }),
   };
+}
+
+/** Names the targets that a call has beside those that people are asked about: the call itself has not begun. */
+function nameBesides({ call }: Ruled): string {
+  return `${call.callKey} beside`;
+}
+
+/** Splits a call into what people are asked about and the rest, which is claimed first, and for as long as they may think. */
+function splitReviewed({ clock, conflicts }: Arbitration, ruled: Ruled): ReviewedCall {
+  const { assessed } = ruled;
+  const reviewed = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  const won = assessed.filter(isWonOverHolders);
+  const besides = assessed.filter((one) => !reviewed.includes(one) && !won.includes(one));
+  const leaseEnd = addMs(clock.now(), Math.max(conflicts.leaseMs, conflicts.reviewMs));
+  const tokens = assessed.filter(isNewClaim).map(({ request }) => request.token);
+  const takeToken = (one: Assessed): number =>
+    (isNewClaim(one) ? tokens.shift() : undefined) ?? one.request.token;
+  const claimed = besides.map((one): Assessed => {
+    const { expiresAtMs } = one.request;
+    const lasting = expiresAtMs < leaseEnd ? leaseEnd : expiresAtMs;
+    return { ...one, request: { ...one.request, token: takeToken(one), expiresAtMs: lasting } };
+  });
+  const uncertain = reviewed.map((one): Assessed => ({
+    ...one,
+    request: { ...one.request, token: takeToken(one) },
+  }));
+  return { reviewed: { ...ruled, assessed: uncertain }, besides: { ...ruled, assessed: claimed }, won };
+}
+
+function isNewClaim({ request }: Assessed): boolean {
+  return request.held === undefined;
 }
 
 interface Settling {
@@ -218,30 +289,60 @@ interface Settling {
 }
 
 /** An approved call happens at once, so it is under way from here. One that was cancelled before happens no more. */
-function settleReview(arbiter: Arbitration, ruled: Ruled, { questions, answer }: Settling): Promise<void> {
-  const { participant, assessed, call } = ruled;
+function settleReview(
+  arbiter: Arbitration,
+  { reviewed, besides, won }: ReviewedCall,
+  { questions, answer }: Settling,
+): Promise<void> {
+  const { participant, call } = reviewed;
   if (answer === "nobody_to_ask") arbiter.unanswerable.add(participant.session);
   // Looked at before the turn comes: the host does not wait for it, and the call may be over by then.
   const isCancelled = answer === "approved" && arbiter.underWay.hasEnded(call.callKey);
   if (answer !== "approved" || isCancelled)
     return arbiter.inTurn(async () => {
+      endBesides(arbiter, reviewed);
       const closing = [...questions.values()].map((conflictId): Command => ({
         type: "settleReview",
         conflictId,
         answer: isCancelled ? "withdrawn" : answer,
       }));
-      await arbiter.runs.submit(participant.runId, closing);
+      const released = await draftReleaseOfUnused(arbiter, besides);
+      await arbiter.runs.submit(participant.runId, [...closing, ...released]);
     });
   return arbiter.inTurn(async () => {
-    const tokens: number[] = [];
-    for (const { request } of assessed) {
-      const approved = { request, conflictId: questions.get(request.resource) };
-      tokens.push(await ruleAgainAfterRace(() => claimNow(arbiter, ruled, approved)));
+    endBesides(arbiter, reviewed);
+    const assessed: Assessed[] = [];
+    const tokens: (number | undefined)[] = [];
+    const all = [...besides.assessed, ...won, ...reviewed.assessed];
+    for (const one of all) {
+      const target = { one, conflictId: questions.get(one.request.resource) };
+      tokens.push(await ruleAgainAfterRace(() => claimForApproved(arbiter, participant, target)));
     }
-    const present: Assessed[] = [];
-    for (const one of assessed) present.push(await lookAgain(arbiter, one));
-    await beginCall(arbiter, { ...ruled, assessed: present }, tokens);
+    for (const one of all) assessed.push(await lookAgain(arbiter, one));
+    await beginCall(arbiter, { ...reviewed, assessed }, tokens);
   });
+}
+
+function endBesides({ underWay, clock }: Arbitration, reviewed: Ruled): void {
+  const besides = underWay.take(nameBesides(reviewed), { hasFailed: true, atMs: clock.now() });
+  if (besides) underWay.end(besides);
+}
+
+/** Drafts the end of the new claims of a call that does not happen, unless other calls of its session changed something under them. */
+async function draftReleaseOfUnused(
+  { runs, underWay }: Arbitration,
+  { participant: { runId }, assessed }: Ruled,
+): Promise<Command[]> {
+  const state = await runs.state(runId);
+  if (state.kind !== "open") return [];
+  const unused = assessed.filter(isNewClaim).flatMap(({ request: { resource, token } }) => {
+    if (state.changes.get(resource)?.token === token) return [];
+    const users = underWay.listChangesUnder(token);
+    // The last of them to fail releases it.
+    for (const user of users) user.isNew = true;
+    return users.length === 0 ? [token] : [];
+  });
+  return unused.length === 0 ? [] : [{ type: "releaseClaims", because: "unused", tokens: unused }];
 }
 
 /**
@@ -254,34 +355,6 @@ async function lookAgain(arbiter: Arbitration, { text: _text, ...one }: Assessed
   const look = await arbiter.files.look(resource);
   const last = await findLastChange(arbiter, resource);
   return "version" in look && last?.change.version === look.version ? { ...one, look } : one;
-}
-
-interface Approved {
-  readonly request: ResourceRequest;
-  /** Absent where nobody stood against it. */
-  readonly conflictId: string | undefined;
-}
-
-async function claimNow(arbiter: Arbitration, { participant }: Ruled, approved: Approved): Promise<number> {
-  const { request, conflictId } = approved;
-  const { runId, stepId } = participant;
-  const now = arbiter.clock.now();
-  const { claim, held: heldClaim } = await claimOver(arbiter, participant, {
-    resource: request.resource,
-    expiresAtMs: addMs(now, arbiter.conflicts.leaseMs),
-    now,
-  });
-  const { contest: _, held: _held, ...rest } = request;
-  const uncontested = { ...rest, ...claim, ...(heldClaim && { held: heldClaim.token }) };
-  const question = conflictId !== undefined && approvalOf(conflictId, claim);
-  const answered = question && (await arbiter.runs.submit(runId, [question]));
-  // Nobody stood against it, or the question was closed before the answer came.
-  const submitted =
-    answered && answered.kind !== "replay"
-      ? answered
-      : await arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests: [uncontested] }]);
-  if (submitted.kind === "refused") refuseUnrecorded(submitted);
-  return claim.token;
 }
 
 /** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */
@@ -320,12 +393,4 @@ function conflictIdOf(
 ): string | undefined {
   if (state.kind !== "open" || !isContested(request)) return undefined;
   return findSameConflict(state, stepId, request)?.conflictId;
-}
-
-function findOpenConflict(
-  state: Coordination,
-  { stepId }: Participant,
-  resource: string,
-): string | undefined {
-  return state.kind === "open" ? findOpenReview(state, stepId, resource)?.conflictId : undefined;
 }

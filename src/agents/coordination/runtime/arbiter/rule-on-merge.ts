@@ -29,7 +29,7 @@ export async function ruleOnMerge(
     propose,
     look,
     base,
-    isBeingWritten: underWay !== undefined,
+    isBeingWritten: underWay !== undefined && !underWay.isReserved,
   });
   const { evidence, text, proposed } = change;
   return {

@@ -1,6 +1,7 @@
 /** Owns: for which sessions nobody could be asked lately. */
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 
 const SESSIONS_MAX = 1_000;
 /** Somebody may have come since. */
@@ -19,10 +20,7 @@ export function createUnanswerableSessions(clock: Clock): UnanswerableSessions {
       return atMs !== undefined && clock.now() < atMs + ASKED_AGAIN_MS;
     },
     add: (session) => {
-      askedAtMs.delete(session);
-      askedAtMs.set(session, clock.now());
-      const [oldest] = askedAtMs.keys();
-      if (askedAtMs.size > SESSIONS_MAX && oldest !== undefined) askedAtMs.delete(oldest);
+      rememberNewest(askedAtMs, session, clock.now(), SESSIONS_MAX);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Owns: what a host tells about a tool call that may change something, and what it is answered. */
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
+import type { PathEnd } from "../../ports/resource-files.ts";
 
 /** A tool call before it happens, as its extractor reads it. */
 export interface WriteCall {
@@ -11,8 +12,6 @@ export interface WriteCall {
   readonly hookBeganAtMs?: EpochMs;
   /** When its host must have the answer. Absent: 12 s after it is asked for. */
   readonly answerByMs?: EpochMs;
-  /** The W3C trace that the call is part of. */
-  readonly traceId?: string;
   /** Resources that it would change. */
   readonly targets: readonly WriteTarget[];
   /** Resources that it looks at: later changes of them are based on their present versions. */
@@ -50,6 +49,11 @@ export interface WriteTarget {
   readonly at: Place;
   /** Makes the call's text of the text that is there; absent where that cannot be told. */
   readonly propose?: (before: string | undefined) => Proposed;
+  /**
+   * The things that it changes where its path ends at a link: the link itself (`entry`) where that is removed, and what the link leads to
+   * (`target`) where that is written. Absent: the latter.
+   */
+  readonly ends?: readonly PathEnd[];
   /** True where the present content is replaced, whatever it is: a change that the caller does not know of would be lost. */
   readonly replaces: boolean;
 }

@@ -7,6 +7,7 @@
 import { isCovering } from "../../contracts/resource-names.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 import type { Participant } from "./participants.ts";
 import type { TextPlace } from "./write-call.ts";
 
@@ -24,6 +25,8 @@ export interface CallUnderWay {
   readonly participant: Participant;
   readonly atMs: EpochMs;
   readonly mayTouchAnything: boolean;
+  /** It has not begun: its changes are kept from others while people are asked about other files of the call. */
+  readonly isReserved?: boolean;
   /** Where it works, where it may touch anything. */
   readonly folder?: string;
   /** Files that others held there when it was allowed. Absent: none. */
@@ -52,7 +55,8 @@ export interface Looked {
 
 export interface ChangeUnderWay {
   readonly resource: string;
-  readonly token: number;
+  /** Absent where the call happens under no claim: people let it, and the ledger has none for it. */
+  readonly token?: number;
   /** The version of the resource when the call was allowed. */
   readonly before: string;
   readonly replaces: boolean;
@@ -70,6 +74,8 @@ export interface ChangeUnderWay {
 export interface Ending {
   /** The tool failed, or was not run. */
   readonly hasFailed: boolean;
+  /** The host did not run the tool. */
+  readonly isNotRun?: boolean;
   /** Where a call that reads stopped; absent: it read to the end. */
   readonly readUpTo?: TextPlace;
 }
@@ -89,9 +95,12 @@ export interface WritesUnderWay {
   forgetEnd(callKey: string, untilMs: EpochMs): void;
   /** From here on nobody waits for it. */
   end(call: CallUnderWay): void;
-  /** A call of another session that changes the resource, what is above it or what is below it. */
+  /**
+   * Finds a call of another session that changes the resource, what is above it or what is below it. One that has begun comes before
+   * one for which it is reserved.
+   */
   ofOthers(session: SessionKey, resource: string, now: EpochMs): CallUnderWay | undefined;
-  /** Lists the changes of the resource by the session itself, the newest last. */
+  /** Lists the changes of the resource by calls of the session itself that have begun, the newest last. */
   listOwn(session: SessionKey, resource: string, now: EpochMs): readonly ChangeUnderWay[];
   /**
    * A session changed a part of a version: who looks at that version in the same message sees the change, or what was changed.
@@ -100,7 +109,7 @@ export interface WritesUnderWay {
   /** Lists the other sessions whose commands ran at the same time as a call, also where these have ended. */
   listCommandersBeside(call: CallUnderWay): readonly Participant[];
   /** Lists the changes under a claim whose end is not known yet, but for those of one call. */
-  listChangesUnder(token: number, except: CallUnderWay): readonly ChangeUnderWay[];
+  listChangesUnder(token: number, except?: CallUnderWay): readonly ChangeUnderWay[];
   /** Calls `run` once, when the next call ends or a claim does. Returns the cancellation. */
   onFree(run: () => void): () => void;
   /** Claims have ended: the calls under them may be over without the host having told it. */
@@ -150,9 +159,8 @@ export function createWritesUnderWay(): WritesUnderWay {
       released.delete(call);
       waiting.call();
     },
-    ofOthers: (session, resource, now) =>
-      listLiveCalls(now).find((call) => call.participant.session !== session && isChanging(call, resource)),
-    listOwn: (session, resource, now) => listChanges(listCallsOf(session, listLiveCalls(now)), resource),
+    ofOthers: (session, resource, now) => findCallOfOthers(session, resource, listLiveCalls(now)),
+    listOwn: (session, resource, now) => listChanges(listBegunCallsOf(session, listLiveCalls(now)), resource),
     noteForLooks: (session, change, version) => {
       showChange(listCallsOf(session, [...calls.values()]), change, version);
     },
@@ -168,13 +176,26 @@ export function createWritesUnderWay(): WritesUnderWay {
   };
 }
 
+function findCallOfOthers(
+  session: SessionKey,
+  resource: string,
+  calls: readonly CallUnderWay[],
+): CallUnderWay | undefined {
+  const changing = calls.filter((call) => call.participant.session !== session && isChanging(call, resource));
+  return changing.find(({ isReserved }) => !isReserved) ?? changing[0];
+}
+
+function listBegunCallsOf(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {
+  return listCallsOf(session, calls).filter(({ isReserved }) => !isReserved);
+}
+
 function isRecent({ atMs }: CallUnderWay, now: EpochMs): boolean {
   return now < atMs + UNDER_WAY_MS_MAX;
 }
 
 function listCallsUnder(calls: readonly CallUnderWay[], tokens: readonly number[]): CallUnderWay[] {
   const wanted = new Set(tokens);
-  return calls.filter(({ changes }) => changes.some(({ token }) => wanted.has(token)));
+  return calls.filter(({ changes }) => changes.some(({ token }) => token !== undefined && wanted.has(token)));
 }
 
 function listChanges(calls: readonly CallUnderWay[], resource: string): ChangeUnderWay[] {
@@ -205,7 +226,7 @@ function isChanging({ changes }: CallUnderWay, resource: string): boolean {
 function listOpenChanges(
   calls: ReadonlySet<CallUnderWay>,
   token: number,
-  except: CallUnderWay,
+  except: CallUnderWay | undefined,
 ): ChangeUnderWay[] {
   const others = [...calls].filter((call) => call !== except);
   return others.flatMap(({ changes }) =>
@@ -239,7 +260,7 @@ interface MissedEnds {
 function createMissedEnds(): MissedEnds {
   const ends = new Map<string, ToldEnd>();
   return {
-    add: (callKey, end) => remember(ends, callKey, end, MISSED_MAX),
+    add: (callKey, end) => rememberNewest(ends, callKey, end, MISSED_MAX),
     take: (callKey) => {
       const end = ends.get(callKey);
       ends.delete(callKey);
@@ -271,7 +292,7 @@ function createEndedCommands(): EndedCommands {
   return {
     add: ({ participant, mayTouchAnything }, endedAtMs) => {
       if (mayTouchAnything)
-        remember(lastCommands, participant.session, { participant, endedAtMs }, COMMANDERS_MAX);
+        rememberNewest(lastCommands, participant.session, { participant, endedAtMs }, COMMANDERS_MAX);
     },
     listCommandersBeside: ({ participant: { session }, atMs }, underWay) => {
       const running = underWay.filter(
@@ -285,11 +306,4 @@ function createEndedCommands(): EndedCommands {
       return [...commanders.values()];
     },
   };
-}
-
-/** Keeps the newest entries. */
-function remember<K, V>(entries: Map<K, V>, key: K, value: V, sizeMax: number): void {
-  entries.delete(key);
-  const [oldest] = entries.set(key, value).keys();
-  if (entries.size > sizeMax && oldest !== undefined) entries.delete(oldest);
 }

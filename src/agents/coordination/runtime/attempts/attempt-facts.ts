@@ -7,6 +7,7 @@ import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, type Stoppable, type Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 
 /** A host that has not answered by then has not answered. */
 const ANSWER_MS_MAX = 10_000;
@@ -88,10 +89,7 @@ export function isElsewhere(
  * True when an attempt is at its deadline or cancelled: whoever stops its agent then records how it ended, with what the agent and
  * its plans used.
  */
-export function isBeingStopped(
-  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
-  now: EpochMs,
-): boolean {
+export function isBeingStopped({ state, step }: OpenStep, now: EpochMs): boolean {
   if ("deadlineAtMs" in step.phase && now >= step.phase.deadlineAtMs) return true;
   return isPlanned(state)
     ? mustStop(state, step, now)

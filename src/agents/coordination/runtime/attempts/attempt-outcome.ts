@@ -13,11 +13,12 @@ import type { ChildEnding } from "../../contracts/observation.ts";
 import { findHeldBack, isOnlyPlaceholders, replaceHeldBack } from "../../gates/placeholder.ts";
 import { readConfidenceOfCut, readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { sessionOf, type Step } from "../../ledger/state.ts";
 import { outputsFromReply } from "../../plan/read-outputs.ts";
 import type { JsonObject } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 
 export interface Outcome {
   readonly commands: readonly Command[];
@@ -26,9 +27,9 @@ export interface Outcome {
 
 /** An attempt whose agent has ended. */
 interface EndedAttempt {
-  readonly current: Ended;
+  readonly current: OpenStep;
   /** Reads the attempt as the ledger has it now; `undefined` once it is over. */
-  readonly readAttempt: () => Promise<Ended | undefined>;
+  readonly readAttempt: () => Promise<OpenStep | undefined>;
 }
 
 /**
@@ -62,7 +63,7 @@ interface About {
 
 export async function outcomeOf(
   dependencies: OutcomeDependencies,
-  { state, step }: Ended,
+  { state, step }: OpenStep,
   childEnding: ChildEnding,
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
@@ -100,15 +101,10 @@ function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
   return { ...(parsed.success ? { usage: parsed.data } : { usage: {} }) };
 }
 
-interface Ended {
-  readonly state: OpenCoordination;
-  readonly step: Step;
-}
-
 /** Drafts the completion of an attempt. The child's report counts, as it is then; without one its last words do. */
 async function draftCompletion(
   dependencies: OutcomeDependencies,
-  { state, step }: Ended,
+  { state, step }: OpenStep,
   ending: ChildEnding,
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
@@ -178,7 +174,7 @@ type RepliedOutputs =
 
 async function readOutputs(
   dependencies: OutcomeDependencies,
-  { state, step }: Ended,
+  { state, step }: OpenStep,
   { reply, replyEnd }: LastWords,
 ): Promise<RepliedOutputs> {
   const { stepId } = step.spec;

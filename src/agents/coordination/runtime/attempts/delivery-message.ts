@@ -4,7 +4,7 @@ import type { ContentRef } from "../../contracts/fact-fields.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import { computeVerdict } from "../../dispatch/settle-plan.ts";
 import type { PlannedCoordination } from "../../dispatch/plan-rules.ts";
-import { findFailedReport } from "../../ledger/readable-results.ts";
+import { findFailedReport, outputOf } from "../../ledger/readable-results.ts";
 import type { Step } from "../../ledger/state.ts";
 import { parseTextOutput } from "../../plan/read-outputs.ts";
 import { formatUnmetCriteria } from "../held-results/gave-up.ts";
@@ -34,7 +34,7 @@ function listResultSteps({ plan, steps }: PlannedCoordination): StepId[] {
     .filter(({ spec, phase }) => {
       const isLast =
         spec.planned !== undefined && spec.runner !== "owner" && !plan.dependents.has(spec.stepId);
-      return isLast && phase.status === "completed" && phase.output !== undefined;
+      return isLast && outputOf(phase) !== undefined;
     })
     .keySeq()
     .toArray();
@@ -155,10 +155,8 @@ function quotePart(
   stepId: StepId,
   { value = null, share }: { readonly value: JsonValue | undefined; readonly share: number },
 ): JsonValue {
-  const phase = steps.get(stepId)?.phase;
-  const sha256 = phase?.status === "completed" ? (phase.output?.sha256 ?? "") : "";
   const readOn = createReadOn({
-    sha256,
+    sha256: outputOf(steps.get(stepId)?.phase)?.sha256 ?? "",
     chars: parseTextOutput(JSON.stringify(value)).length,
     of: { coordinationId, stepId },
   });

@@ -12,14 +12,15 @@ import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts"
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts";
+import type { Coordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, readNewestOutcome, type Outcome } from "./attempt-outcome.ts";
+import { countAgentUse, createUsage } from "./attempt-use.ts";
 import { explainElsewhere, findStarter, hasAsked, isToldToAttempt, observeAttempt } from "./attempt-facts.ts";
 import { askWithin, limitWait } from "../environment/bounded-answer.ts";
 import { lendToOpenPlan } from "./lend-to-open-plan.ts";
-import { CANCEL_MS_MAX, cancelIfGivenUp, endNested, readEndAfterPlan } from "./nested-plans.ts";
+import { CANCEL_MS_MAX, cancelIfGivenUp, endNested, readEndAfterPlan, type Ended } from "./nested-plans.ts";
 import {
   attemptOf,
   createMessage,
@@ -29,11 +30,12 @@ import {
   type AttemptStarts,
 } from "./prepare-attempt.ts";
 import type { SubmitOptions, Submitted } from "../log/run-log.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 import { chooseRunner, type RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createUnplacedFailure, findPlace, type Place } from "./open-worktree.ts";
 import { createSharedWait, mustStopFollowing, observeOrWait } from "./shared-wait.ts";
 import { recordCompletion } from "./record-completion.ts";
-import { countAgentUse, createUsage, stopAgent } from "./stop-agent.ts";
+import { stopAgent } from "./stop-agent.ts";
 import { describeError } from "../../std/describe-error.ts";
 import { waitFor, waitWithin } from "../../std/wait-for.ts";
 
@@ -63,9 +65,7 @@ interface Drive extends DrivenAttempt {
   readonly over: Promise<unknown>;
 }
 
-interface Current {
-  readonly state: OpenCoordination;
-  readonly step: Step;
+interface Current extends OpenStep {
   readonly attempt: Attempt;
   readonly runner: AgentRunner;
 }
@@ -218,10 +218,20 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
     return;
   }
   const acknowledged: Command = { type: "acknowledgeStep", ...about, ...started.child, via: "runner" };
-  const outcome = started.ending && (await readOutcome(drive, now, started.ending));
-  const submitted = await submit(drive, [acknowledged, ...(outcome?.commands ?? [])], outcome?.contents);
+  const ended: Ended | undefined = started.ending && { kind: "ended", ...started.child, ...started.ending };
+  const outcome = ended && (await readEndedOutcome(drive, now, ended));
+  const { commands = [], contents } = outcome ?? {};
+  const submitted = await submit(drive, [acknowledged, ...commands], contents);
   // D3: what came too late is recorded, too.
   if (submitted.kind === "refused" && outcome) await conclude(drive, outcome);
+}
+
+/** Reads what to record of an agent that ended, with what it and its plans used; `undefined` while one of its plans goes on. */
+async function readEndedOutcome(drive: Drive, now: Current, seen: Ended): Promise<Outcome | undefined> {
+  const submitting = { ...drive, session: now.attempt.childSessionKey };
+  const waiting = { ...drive.dependencies, signal: drive.signal };
+  const ending = await readEndAfterPlan(waiting, { ...now, submitting }, seen);
+  return ending && readOutcome(drive, now, ending);
 }
 
 function readOutcome(drive: Drive, current: Current, ending: ChildEnding): Promise<Outcome> {
@@ -267,17 +277,12 @@ async function acknowledge(drive: Drive, seen: Observation & { kind: "running" |
   ]);
 }
 
-async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind: "ended" }): Promise<void> {
-  if (now.step.phase.status === "dispatched") {
-    await acknowledge(drive, seen);
-    return;
-  }
+async function recordEnd(drive: Drive, now: Current, seen: Ended): Promise<void> {
+  if (now.step.phase.status === "dispatched") return acknowledge(drive, seen);
   if (await isWaitingForPeople(drive)) return;
-  const submitting = { ...drive, session: now.attempt.childSessionKey };
-  const waiting = { ...drive.dependencies, signal: drive.signal };
-  const ending = await readEndAfterPlan(waiting, { ...now, submitting }, seen);
-  if (ending) {
-    await conclude(drive, await readOutcome(drive, now, ending));
+  const outcome = await readEndedOutcome(drive, now, seen);
+  if (outcome) {
+    await conclude(drive, outcome);
     return;
   }
   drive.dependencies.giveBack(drive.runId, drive.stepId);

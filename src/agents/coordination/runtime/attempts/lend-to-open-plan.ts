@@ -3,11 +3,10 @@ import type { LendBudget } from "../../contracts/commands.ts";
 import type { SpendingLimit, Usage } from "../../contracts/fact-fields.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 import { listNested, type NestedDependencies } from "./nested-plans.ts";
 
-interface AgentAtWork {
-  readonly state: OpenCoordination;
-  readonly step: Step;
+interface AgentAtWork extends OpenStep {
   readonly attempt: Attempt;
 }
 

@@ -2,30 +2,26 @@
  * Owns: the plans that the child of a step submitted, one after another. The step goes on as long as one of them runs, they
  * end with the attempt whose child submitted them, and what they used counts for it.
  */
-import {
-  addMs,
-  DELIVERY_STEP_ID,
-  type CoordinationId,
-  type SessionKey,
-  type StepId,
-} from "../../contracts/ids.ts";
+import { addMs, DELIVERY_STEP_ID, type CoordinationId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
-import { isGivenUp } from "../../ledger/given-up.ts";
+import { outputOf } from "../../ledger/readable-results.ts";
+import { isForNobody, isGivenUp } from "../../ledger/given-up.ts";
 import {
   isEnded,
   type Coordination,
   type KnownCoordination,
   type OpenCoordination,
   type Spent,
-  type Step,
 } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
 import type { Stoppable, Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 import { findTellingRun, observeAttempt } from "./attempt-facts.ts";
+import { countAgentUse, createUsage, type SubmittingAttempt } from "./attempt-use.ts";
 import { attemptOf } from "./prepare-attempt.ts";
 
 /** An agent, or a plan, that is not stopped by then is out of reach. */
@@ -36,14 +32,6 @@ const LOOK_AGAIN_MS = 1_000;
 const NESTED_MAX = 20;
 
 export type NestedDependencies = Pick<RuntimeDependencies, "store" | "runs" | "content">;
-
-/** D3: the attempt whose child may have submitted plans. Those of another attempt are not its own. */
-export interface SubmittingAttempt {
-  readonly runId: CoordinationId;
-  readonly stepId: StepId;
-  readonly attempt: number;
-  readonly session: SessionKey;
-}
 
 /** The newest plan of an attempt's child. */
 export interface NestedPlan {
@@ -68,8 +56,7 @@ export async function findNestedPlan(
 ): Promise<NestedPlan | undefined> {
   const state = await readNestedState(dependencies, submitting);
   if (!state?.plan) return undefined;
-  const deliveryPhase = state.steps.get(DELIVERY_STEP_ID)?.phase;
-  const output = deliveryPhase?.status === "completed" ? deliveryPhase.output : undefined;
+  const output = outputOf(state.steps.get(DELIVERY_STEP_ID)?.phase);
   const text = output && (await dependencies.content.get(output.sha256));
   return {
     coordinationId: state.coordinationId,
@@ -113,11 +100,12 @@ export interface AgentWithPlans {
   readonly submitting: SubmittingAttempt;
 }
 
-type EndDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners">;
-type Ended = Observation & { readonly kind: "ended" };
+type EndDependencies = NestedDependencies & Stoppable & Pick<RuntimeDependencies, "runners" | "usage">;
+/** An observation of an agent whose run has ended. */
+export type Ended = Observation & { readonly kind: "ended" };
 
 /**
- * Returns how an agent ended, with what its plans used. One that completed its turn is not done before it was told how its plan went
+ * Returns how an agent ended, with what it and its plans used. One that completed its turn is not done before it was told how its plan went
  * and has ended that turn, too: `undefined` until then. Its last words count, and it fails as that turn fails.
  */
 export async function readEndAfterPlan(
@@ -128,13 +116,22 @@ export async function readEndAfterPlan(
   const isCompleted = seen.outcome === "completed";
   if (!isCompleted) await endNested({ ...waiting, waitMs: CANCEL_MS_MAX }, agent.submitting);
   const nested = await findNestedPlan(waiting, agent.submitting);
-  if (!nested) return seen;
+  if (!nested) return withAgentUse(waiting, agent, seen);
   // Whoever takes the attempt up waits for the end of the plan, and for what it used.
   if (nested.isOpen && waiting.signal.aborted) return undefined;
   const ending = isCompleted ? await readEndOfToldTurn(waiting, agent, nested) : {};
   if (!ending) return undefined;
   const last = await observeAttempt(waiting, agent);
-  return last.kind === "ended" ? withNested({ ...last, ...ending }, nested) : undefined;
+  if (last.kind !== "ended") return undefined;
+  return withNested({ ...(await withAgentUse(waiting, agent, last)), ...ending }, nested);
+}
+
+async function withAgentUse(
+  dependencies: EndDependencies,
+  { submitting }: AgentWithPlans,
+  ended: Ended,
+): Promise<Ended> {
+  return { ...ended, ...createUsage(await countAgentUse(dependencies, submitting, ended)) };
 }
 
 /** Returns why an agent did not finish with the result of its plan, nothing where it did, and `undefined` while it may be at it. */
@@ -211,7 +208,7 @@ export function findDeliveryTurn(state: KnownCoordination): Attempt | undefined 
  */
 export async function cancelIfGivenUp(
   dependencies: NestedDependencies,
-  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
+  { state, step }: OpenStep,
 ): Promise<void> {
   if (isDelivery(step) && (await isOwnerGivenUp(dependencies, state)))
     await dependencies.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
@@ -221,26 +218,47 @@ interface FollowDependencies extends Pick<NestedDependencies, "runs"> {
   readonly lookAfter: (runId: CoordinationId, otherId: CoordinationId) => void;
 }
 
+/** Hears that the coordination around a plan cannot be read. */
+export type NoteUnread = (planId: CoordinationId, aroundId: CoordinationId, error: unknown) => void;
+
 /**
- * Ends a plan that a spawned subagent submitted, once its spawn has ended in any way but completed. Until then the plan is looked at
- * again whenever something is recorded of the spawn. A plan that the session submitted after the end of its spawn goes on.
+ * Ends a plan that a spawned subagent submitted, once its spawn has ended in any way but completed, what it was spawned by was given
+ * up, or the coordination around it was cancelled. Until then the plan is looked at again whenever something is recorded of that
+ * coordination. A plan that the session submitted after the end of its spawn goes on. A log around it that cannot be read does not
+ * hold the plan up.
  */
 export async function endPlanWithSpawn(
-  { runs, lookAfter }: FollowDependencies,
+  dependencies: FollowDependencies,
   plan: Coordination,
+  noteUnread: NoteUnread,
 ): Promise<void> {
-  if (plan.kind !== "open" || !plan.created.parent || plan.cancelledBy === "parent") return;
-  const { coordinationId: aroundId, stepId } = plan.created.parent;
-  const status = await runs.findOnDisk(aroundId, (around) => {
-    const step = around.kind === "unopened" ? undefined : around.steps.get(stepId);
-    if (!step || step.spec.planned) return undefined;
-    if (!isEnded(step.phase)) return "open";
-    const isOver = step.phase.status !== "completed" && plan.createdAtMs <= step.phase.endedAtMs;
-    return isOver ? "over" : undefined;
+  if (plan.kind !== "open" || plan.cancelledBy === "parent") return;
+  const { coordinationId, created } = plan;
+  const aroundId = created.parent?.coordinationId;
+  if (aroundId === undefined) return;
+  const { runs, lookAfter } = dependencies;
+  const reading = runs.findOnDisk(aroundId, (around) => readSpawnOf(plan, around));
+  const status = await reading.catch((error: unknown) => {
+    noteUnread(coordinationId, aroundId, error);
+    return undefined;
   });
-  if (status === "open") lookAfter(plan.coordinationId, aroundId);
-  if (status === "over")
-    await runs.submit(plan.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+  if (status === "open") lookAfter(coordinationId, aroundId);
+  if (status === "over") await runs.submit(coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+}
+
+/** Returns whether the spawn of a plan's owner goes on, or ends the plan; `undefined` where the plan does not depend on it. */
+function readSpawnOf(
+  { created: { parent, ownerSession }, createdAtMs }: OpenCoordination,
+  around: Coordination,
+): "open" | "over" | "ended" | undefined {
+  if (around.kind === "unopened") return undefined;
+  const step = parent && around.steps.get(parent.stepId);
+  if (!step || step.spec.planned) return undefined;
+  if (!isEnded(step.phase)) return "open";
+  if (createdAtMs > step.phase.endedAtMs) return undefined;
+  const isCompleted = step.phase.status === "completed";
+  if (!isCompleted || around.cancelledBy !== undefined || isForNobody(around, ownerSession)) return "over";
+  return around.kind;
 }
 
 /** True when the owner of a plan is the agent of an attempt that was given up. */

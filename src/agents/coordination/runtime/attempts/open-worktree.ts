@@ -6,10 +6,11 @@ import { stepError } from "../../contracts/fact-fields.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { MergedPaths, WorktreeAttempt } from "../../contracts/worktree-fields.ts";
 import { isWorktreeOver } from "../../dispatch/worktree-effects.ts";
-import type { KnownCoordination, OpenCoordination, Step } from "../../ledger/state.ts";
+import type { KnownCoordination } from "../../ledger/state.ts";
 import { isWorktreeGone, worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import type { Order } from "../../ports/agent-runner.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 import { createFailure, type Outcome } from "./attempt-outcome.ts";
 import { nameWorktree } from "./worktree-name.ts";
 
@@ -25,13 +26,8 @@ type Dependencies = Pick<
   "runs" | "forks" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf" | "logger"
 >;
 
-interface ToPlace {
-  readonly state: OpenCoordination;
-  readonly step: Step;
-}
-
 /** Finds where the agent is to work. Without a worktree where one is asked for, nothing may be started. */
-export async function findPlace(dependencies: Dependencies, { state, step }: ToPlace): Promise<Place> {
+export async function findPlace(dependencies: Dependencies, { state, step }: OpenStep): Promise<Place> {
   if (!step.spec.isolate) return { kind: "ready", order: {} };
   const { coordinationId } = state;
   const { stepId, agentId } = step.spec;

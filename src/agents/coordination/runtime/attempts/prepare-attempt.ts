@@ -12,7 +12,7 @@ import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts"
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import { findFailedReport } from "../../ledger/readable-results.ts";
+import { findFailedReport, outputOf } from "../../ledger/readable-results.ts";
 import {
   childOf,
   sessionOf,
@@ -31,6 +31,7 @@ import { formatDelivery, listDeliveredSteps, listToldReports } from "./delivery-
 import { quoteReason } from "./quote-reason.ts";
 import { formatRevision } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 export type Message =
@@ -124,7 +125,9 @@ async function createInstruction(
     return createTextMessage(dependencies, instructionOf(compiled.task, compiled.input));
   const sources = sourcesOf(compiled);
   const outputs = await outputsOf(dependencies, state, sources);
-  const missingSource = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
+  const missingSource = sources.find(
+    (stepId) => outputOf(state.steps.get(stepId)?.phase) && !outputs.has(stepId),
+  );
   if (missingSource !== undefined)
     return { kind: "unfillable", why: `what ${missingSource} came to is not kept any more` };
   const filled = fillInput(compiled, (stepId) => outputs.get(stepId));
@@ -193,12 +196,6 @@ function sourcesOf({ bindings }: CompiledStep): StepId[] {
   return [...new Set(bindings.flatMap(({ value }) => listReferences(value).map(({ stepId }) => stepId)))];
 }
 
-/** True when the step has an output. A step that has not completed has none, which is no loss. */
-function hasOutput({ steps }: PlannedCoordination, stepId: StepId): boolean {
-  const phase = steps.get(stepId)?.phase;
-  return phase?.status === "completed" && phase.output !== undefined;
-}
-
 /** Reads the outputs of those that have completed, as far as they are kept. */
 async function outputsOf(
   dependencies: TextDependencies,
@@ -206,8 +203,8 @@ async function outputsOf(
   stepIds: readonly StepId[],
 ): Promise<ReadonlyMap<StepId, Json>> {
   const hashes = stepIds.flatMap((stepId) => {
-    const phase = steps.get(stepId)?.phase;
-    return phase?.status === "completed" && phase.output ? [[stepId, phase.output.sha256] as const] : [];
+    const output = outputOf(steps.get(stepId)?.phase);
+    return output ? [[stepId, output.sha256] as const] : [];
   });
   const texts = await readTexts(
     dependencies,
@@ -254,11 +251,7 @@ export function chooseSession(
 /** Drafts the record of the next attempt, with the text that must not be lost. Without a message the attempt has failed. */
 export function draftDispatch(
   dependencies: RuntimeDependencies,
-  {
-    state,
-    step,
-    message,
-  }: { readonly state: OpenCoordination; readonly step: Step; readonly message: Message },
+  { state, step, message }: OpenStep & { readonly message: Message },
 ): Outcome {
   const { gateway } = dependencies.settings;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt + 1 };

@@ -1,19 +1,14 @@
 /** Owns: recording what an agent had completed before it could be stopped. */
 import type { Observation } from "../../contracts/observation.ts";
-import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import type { Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 import { hasAsked } from "./attempt-facts.ts";
 import { readNewestOutcome } from "./attempt-outcome.ts";
 import { readEndAfterPlan, type AgentWithPlans } from "./nested-plans.ts";
 
-interface Ended {
-  readonly state: OpenCoordination;
-  readonly step: Step;
-}
-
-interface Stopped extends Ended {
+interface Stopped extends OpenStep {
   readonly running: Attempt;
 }
 
@@ -26,7 +21,7 @@ export async function recordCompletion(
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
   const ending = await readEndAfterPlan(waiting, agent, seen);
   if (ending?.outcome !== "completed") return false;
-  const readAttempt = (): Promise<Ended | undefined> => readStoppedAttempt(waiting, stopped);
+  const readAttempt = (): Promise<OpenStep | undefined> => readStoppedAttempt(waiting, stopped);
   const { state } = (await readAttempt()) ?? stopped;
   if (hasAsked(state, stopped.running)) return false;
   const { commands, contents } = await readNewestOutcome(waiting, { current: stopped, readAttempt }, ending);
@@ -38,7 +33,7 @@ export async function recordCompletion(
 async function readStoppedAttempt(
   { runs }: Pick<RuntimeDependencies, "runs">,
   { state: before, step: { spec, phase } }: Stopped,
-): Promise<Ended | undefined> {
+): Promise<OpenStep | undefined> {
   const state = await runs.state(before.coordinationId);
   const step = state.kind === "open" ? state.steps.get(spec.stepId) : undefined;
   return state.kind === "open" && step?.phase.attempt === phase.attempt ? { state, step } : undefined;

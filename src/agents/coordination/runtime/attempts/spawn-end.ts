@@ -1,7 +1,8 @@
 /** Owns: what comes before the end of a spawn is recorded: lost words fail it, and a plan ends that nobody waits for any more. */
 import type { Command } from "../../contracts/commands.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
-import { cancelNested, type NestedDependencies, type SubmittingAttempt } from "./nested-plans.ts";
+import type { SubmittingAttempt } from "./attempt-use.ts";
+import { cancelNested, type NestedDependencies } from "./nested-plans.ts";
 
 /** The commands that say how a spawn ended. */
 interface SpawnEnd {

@@ -1,30 +1,13 @@
-/**
- * Owns: stopping the agent of an attempt with the plans that it submitted, and what an attempt used that does not end by
- * itself.
- */
-import { usageSchema, type Usage } from "../../contracts/fact-fields.ts";
-import { addMs, createIdempotencyKey, type SessionKey } from "../../contracts/ids.ts";
+/** Owns: stopping the agent of an attempt with the plans that it submitted. */
+import { addMs } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
-import { addTotals, countTokens, NO_USAGE, sumOfStep, type UsageSum } from "../../ledger/bill.ts";
-import { addSpent, spentFromUsage } from "../../ledger/plan-progress.ts";
-import {
-  sessionOf,
-  type Coordination,
-  type KnownCoordination,
-  type Spent,
-  type Step,
-} from "../../ledger/state.ts";
+import type { Spent } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isElsewhere, observeAttempt } from "./attempt-facts.ts";
-import {
-  CANCEL_MS_MAX,
-  cancelNested,
-  endNested,
-  type NestedDependencies,
-  type SubmittingAttempt,
-} from "./nested-plans.ts";
+import type { SubmittingAttempt } from "./attempt-use.ts";
+import { CANCEL_MS_MAX, cancelNested, endNested, type NestedDependencies } from "./nested-plans.ts";
 import { combineCancellations, stopToldTurns } from "./told-turns.ts";
 
 /** How long the runner has at least to say how a stopped agent ended, because what it used counts. */
@@ -74,71 +57,4 @@ export async function stopAgent(
   const lastMs = addMs(dependencies.clock.now(), LAST_ANSWER_MS);
   const seen = await observeAttempt(limitWait(dependencies, lastMs > untilMs ? lastMs : untilMs), agent);
   return { cancelled, isLost, seen, nested };
-}
-
-/** Returns what the agent of an ended run used, as its runner says. */
-export function readSpent(seen: Observation): Spent {
-  // Numbers that cannot be true could not be recorded at all.
-  return spentFromUsage(seen.kind === "ended" ? usageSchema.safeParse(seen.usage).data : undefined);
-}
-
-/**
- * Returns what the agent of an attempt used: the larger of what its runner says and what its recorded calls say, because a runner
- * that forgot the agent or cannot be asked says nothing.
- */
-export async function countAgentUse(
-  { runs }: NestedDependencies,
-  attempt: SubmittingAttempt,
-  seen: Observation,
-): Promise<Spent> {
-  const { spawns, tokens, costMicroUsd } = readSpent(seen);
-  const calls = sumUncountedCalls(await runs.state(attempt.runId), attempt);
-  return {
-    spawns,
-    tokens: Math.max(tokens, calls.tokens),
-    costMicroUsd: Math.max(costMicroUsd, calls.costMicroUsd),
-  };
-}
-
-const NO_CALLS: UsageSum = { tokens: 0, costMicroUsd: 0 };
-
-/**
- * Returns what the recorded calls of a planned step used beyond what the ends of its attempts counted. Plans inside are counted
- * there, too, so it may be less than the calls used, and never more. While another agent of the step may be at work, only the calls
- * of the attempt's own run are surely not of that one.
- */
-function sumUncountedCalls(state: Coordination, submitting: SubmittingAttempt): UsageSum {
-  if (state.kind === "unopened") return NO_CALLS;
-  const { stepId, session } = submitting;
-  const step = state.steps.get(stepId);
-  if (!step?.spec.planned) return NO_CALLS;
-  const calls = sumOfStep(state.bill, stepId, undefined);
-  const counted = spentFromUsage(step.spent);
-  const most = isOtherAtWork(state, step, session) ? sumOwnRun(state, submitting) : calls;
-  return {
-    tokens: Math.min(most.tokens, calls.tokens - counted.tokens),
-    costMicroUsd: Math.min(most.costMicroUsd, calls.costMicroUsd - counted.costMicroUsd),
-  };
-}
-
-/** Sums the recorded calls of the run that the host has under the key of the attempt. */
-function sumOwnRun({ bill }: KnownCoordination, { runId, stepId, attempt }: SubmittingAttempt): UsageSum {
-  const key = createIdempotencyKey(runId, stepId, attempt);
-  const totals = [...bill.runs.values()]
-    .filter((run) => run.stepId === stepId && run.runId === key)
-    .reduce(addTotals, NO_USAGE);
-  return { tokens: countTokens(totals), costMicroUsd: totals.costMicroUsd };
-}
-
-/** True while another agent of the step than the one of this session is at work, or may be: a stray. */
-function isOtherAtWork({ plan }: KnownCoordination, { spec, phase }: Step, session: SessionKey): boolean {
-  const isWorking = phase.status === "dispatched" || phase.status === "running";
-  if (isWorking && sessionOf(phase) !== session) return true;
-  return plan?.strays.some((stray, child) => stray.stepId === spec.stepId && child !== session) ?? false;
-}
-
-/** Returns the field of an outcome that says what was used; nothing where nothing is known to be. */
-export function createUsage(...uses: readonly Spent[]): { readonly usage?: Usage } {
-  const usage = uses.reduce(addSpent, spentFromUsage(undefined));
-  return Object.values(usage).some((amount) => amount > 0) ? { usage } : {};
 }

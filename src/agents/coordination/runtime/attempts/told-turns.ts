@@ -12,12 +12,8 @@ import { waitFor } from "../../std/wait-for.ts";
 import { askWithin, limitWait, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { findTellingRun } from "./attempt-facts.ts";
-import {
-  findDeliveryTurn,
-  listNested,
-  type NestedDependencies,
-  type SubmittingAttempt,
-} from "./nested-plans.ts";
+import type { SubmittingAttempt } from "./attempt-use.ts";
+import { findDeliveryTurn, listNested, type NestedDependencies } from "./nested-plans.ts";
 
 /** Ends the keys of turns in which a session is told something. */
 export const TELLING_KEY_END = ":told";

@@ -2,11 +2,16 @@
 import { laneSchema } from "../../contracts/envelope.ts";
 import { addMs, type AgentId, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { Capacity } from "../../dispatch/effects/capacity.ts";
+import type { Allowance } from "../../lanes/pick-best.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LaneRunner } from "../../ports/lane-runner.ts";
-import { computeAllowance, type Caps } from "./caps-left.ts";
-import type { DispatcherMemory } from "./dispatcher-memory.ts";
+import type { DispatcherMemory, HeldPlace } from "./dispatcher-memory.ts";
+
+interface Caps {
+  readonly perSessionMax?: number;
+  readonly perAgentMax?: number;
+}
 
 interface CapacityDependencies {
   readonly clock: Clock;
@@ -42,6 +47,31 @@ export function computeCapacity(
       if (askedAtMs === undefined || askedAtMs < dueAtMs) return false;
       return clock.now() < addMs(askedAtMs, settings.sweepMs);
     },
+  };
+}
+
+/**
+ * Computes what the caps per session and per agent leave: nothing to an agent that its provider holds back. Returns `undefined`
+ * where there is neither a cap nor such an agent.
+ */
+function computeAllowance(
+  { perSessionMax, perAgentMax }: Caps,
+  handedIn: Iterable<HeldPlace>,
+  heldBackAgents: ReadonlySet<AgentId>,
+): Allowance | undefined {
+  const isAgentLimited = perAgentMax !== undefined || heldBackAgents.size > 0;
+  if (perSessionMax === undefined && !isAgentLimited) return undefined;
+  const heldPlaces = [...handedIn].filter(({ isReleased }) => !isReleased);
+  const ofSession = Map.groupBy(heldPlaces, ({ session }) => session);
+  const ofAgent = Map.groupBy(heldPlaces, ({ agentId }) => agentId);
+  return {
+    ...(perSessionMax !== undefined && {
+      ofSession: (session) => perSessionMax - (ofSession.get(session)?.length ?? 0),
+    }),
+    ...(isAgentLimited && {
+      ofAgent: (agentId) =>
+        heldBackAgents.has(agentId) ? 0 : (perAgentMax ?? Infinity) - (ofAgent.get(agentId)?.length ?? 0),
+    }),
   };
 }
 

@@ -1,10 +1,16 @@
 /** Owns: what a dispatcher remembers between two looks, and the work that its stop waits for. */
-import type { CoordinationId, EpochMs } from "../../contracts/ids.ts";
+import type { AgentId, CoordinationId, EpochMs, SessionKey } from "../../contracts/ids.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { LaneSlot } from "../../ports/lane-runner.ts";
 import type { AppendBasis } from "../../ports/run-store.ts";
 import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
-import type { HeldPlace } from "./caps-left.ts";
+
+/** Work that was handed to the lanes and has not given its place back. */
+export interface HeldPlace {
+  readonly session: SessionKey;
+  readonly agentId: AgentId;
+  readonly isReleased?: boolean;
+}
 
 /** An attempt that this process brings to its end. */
 export interface Driven extends HeldPlace, AttemptStarts {

@@ -24,12 +24,11 @@ import {
   type DispatcherMemory,
   type Looking,
 } from "./dispatcher-memory.ts";
-import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
 import { computeCapacity } from "./compute-capacity.ts";
 import { createFailureLog, type FailureLog } from "./log-failures.ts";
 import { lookAgainAt } from "./look-again-at.ts";
-import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
-import { performPlanEffect } from "./perform-plan-effect.ts";
+import type { EffectDependencies } from "./performer-dependencies.ts";
+import { performEffect, type PerformedEffect } from "./perform-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
 import { isBeside } from "./slow-effects.ts";
 import {
@@ -207,7 +206,7 @@ async function look(
     const due = request.plan(state, plannedAtMs, computeCapacity(dependencies, memory, { runId, state }));
     const effects = dependencies.homes?.select(state, due) ?? due;
     await Promise.all([
-      endPlanWithSpawn(dispatching.effectDependencies, state),
+      endPlanWithSpawn(dispatching.effectDependencies, state, dispatching.failures.noteUnread),
       ...effects.map((effect) => act(dispatching, { ...request, state, effect })),
     ]);
     const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId), plannedAtMs);
@@ -257,15 +256,13 @@ async function act(
 /** Performs an effect that was noted as begun, and notes its end. */
 async function perform(
   dispatching: Dispatching,
-  { state, effect }: { readonly state: OpenCoordination; readonly effect: Exclude<Effect, RunStep> },
+  { state, effect }: { readonly state: OpenCoordination; readonly effect: PerformedEffect },
 ): Promise<void> {
   const { memory, effectDependencies, dependencies } = dispatching;
   let isDueAgain: boolean;
   const endTurn = effect.kind === "notifyPeople" ? beginTurn(dispatching, state, effect) : undefined;
   try {
-    if (isGateEffect(effect)) await performGateEffect(effectDependencies, state, effect);
-    else if (isCommonEffect(effect)) await performEffect(effectDependencies, state, effect);
-    else await performPlanEffect(effectDependencies, state, effect);
+    await performEffect(effectDependencies, state, effect);
   } finally {
     endTurn?.();
     if (effect.kind === "askHost") memory.lastAsks.set(effect.effectId, dependencies.clock.now());

@@ -2,10 +2,13 @@
 import { isLedgerOutage, readErrorCode } from "../../contracts/errors.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { describeError } from "../../std/describe-error.ts";
+import type { NoteUnread } from "../attempts/nested-plans.ts";
 
 export interface FailureLog {
   /** Logs a failure, unless its cause has been logged and lasts. */
   note(runId: string, error: unknown): void;
+  /** Logs that the coordination around a plan cannot be read, unless its cause has been logged and lasts. */
+  readonly noteUnread: NoteUnread;
   /** Hears that all coordinations are looked at again. A cause without a failure since the last time is over. */
   noteSweep(): void;
 }
@@ -25,19 +28,30 @@ export function createFailureLog(logger: Logger): FailureLog {
     const fields = ids.length === 1 ? { code, runId: ids[0] } : { code };
     logger.info(fields, `coordinations that no longer fail with ${code}: ${ids.length}`);
   };
+  /** Returns true where the cause is a new one. */
+  const addCause = (name: string, code: string, runId: string): boolean => {
+    const cause = causes.get(name);
+    if (!cause) {
+      causes.set(name, { code, runIds: new Set([runId]), isRecent: true });
+      return true;
+    }
+    cause.runIds.add(runId);
+    cause.isRecent = true;
+    return false;
+  };
   return {
     note: (runId, error) => {
       const code = readErrorCode(error);
-      if (code === "LEDGER_CLOSED") return;
-      const name = nameCause(code, runId, error);
-      const cause = causes.get(name);
-      if (cause) {
-        cause.runIds.add(runId);
-        cause.isRecent = true;
-        return;
-      }
-      causes.set(name, { code, runIds: new Set([runId]), isRecent: true });
+      if (code === "LEDGER_CLOSED" || !addCause(nameCause(code, runId, error), code, runId)) return;
       logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
+    },
+    noteUnread: (runId, aroundId, error) => {
+      const code = readErrorCode(error);
+      if (code === "LEDGER_CLOSED" || !addCause(`${code} around ${runId}`, code, runId)) return;
+      logger.warn(
+        { runId, aroundId, code },
+        `cannot read the coordination around this plan; the plan goes on: ${describeError(error)}`,
+      );
     },
     noteSweep: () => {
       for (const [name, cause] of causes) {

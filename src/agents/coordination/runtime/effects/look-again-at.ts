@@ -3,7 +3,7 @@ import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { findNextDeadline, isIdle } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { OwnerTurns } from "./owner-turns.ts";
+import type { OwnerTurns } from "../environment/owner-turns.ts";
 
 /** Waits at least this long before it looks at a coordination again, whatever is due. */
 const PAUSE_MS_MIN = 50;

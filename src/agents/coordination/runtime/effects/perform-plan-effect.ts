@@ -1,14 +1,6 @@
 /** Owns: what each effect on a plan does, but for running its steps. Every one may be cut off at any line and done again. */
-import type { Command } from "../../contracts/commands.ts";
-import { assertNever } from "../../contracts/errors.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
-import type {
-  AdmitSteps,
-  PlanEffect,
-  RunStep,
-  StopStep,
-  StopStray,
-} from "../../dispatch/effects/plan-effects.ts";
+import type { AdmitSteps, StopStep, StopStray } from "../../dispatch/effects/plan-effects.ts";
 import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { createIdempotencyKey } from "../../contracts/ids.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
@@ -18,58 +10,25 @@ import type { Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { findStarter, nameStarter } from "../attempts/attempt-facts.ts";
-import { mergeWorktree } from "../worktrees/merge-worktree.ts";
-import { removeWorktree } from "../worktrees/remove-worktree.ts";
-import type { SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { recordCompletion } from "../attempts/record-completion.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
-import type { EffectDependencies } from "./perform-effect.ts";
+import { submit, type EffectDependencies } from "./performer-dependencies.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import { countAgentUse, createUsage, stopAgent } from "../attempts/stop-agent.ts";
+import { countAgentUse, createUsage, type SubmittingAttempt } from "../attempts/attempt-use.ts";
+import { stopAgent } from "../attempts/stop-agent.ts";
 import { chooseRunner } from "../environment/runtime-dependencies.ts";
 
-export async function performPlanEffect(
+/** Records how far the plan reached its success criteria, as soon as that can be judged. */
+export async function recordJudgement(
   dependencies: EffectDependencies,
-  state: Coordination,
-  effect: Exclude<PlanEffect, RunStep | { kind: "endCoordination" }>,
+  state: PlannedCoordination,
 ): Promise<void> {
-  if (state.kind !== "open" || !isPlanned(state)) return;
-  switch (effect.kind) {
-    case "admitSteps":
-      return admitSteps(dependencies, state, effect);
-    case "skipSteps":
-      return submit(dependencies, state, [{ type: "skipSteps", stepIds: effect.stepIds }]);
-    case "judgePlan":
-      return recordJudgement(dependencies, state);
-    case "tripBreaker":
-      return submit(dependencies, state, [{ type: "tripBreaker" }]);
-    case "stopStep":
-      return stopStep(dependencies, state, effect);
-    case "stopStray":
-      return stopStray(dependencies, state, effect);
-    case "mergeWorktree":
-      return mergeWorktree(dependencies, state, effect);
-    case "removeWorktree":
-      return removeWorktree(dependencies, state, effect);
-    default:
-      return assertNever(effect, "effect on a plan");
-  }
-}
-
-async function submit(
-  dependencies: EffectDependencies,
-  { coordinationId }: PlannedCoordination,
-  commands: readonly Command[],
-): Promise<void> {
-  await dependencies.runs.submit(coordinationId, commands);
-}
-
-async function recordJudgement(dependencies: EffectDependencies, state: PlannedCoordination): Promise<void> {
   const successCriteria = await judgePlan(dependencies, state.coordinationId);
-  if (successCriteria) await submit(dependencies, state, [{ type: "judgePlan", successCriteria }]);
+  if (successCriteria) await submit(dependencies, state, { type: "judgePlan", successCriteria });
 }
 
-async function admitSteps(
+/** Admits the next steps of the plan. */
+export async function admitSteps(
   dependencies: EffectDependencies,
   state: PlannedCoordination,
   { from }: AdmitSteps,
@@ -77,7 +36,7 @@ async function admitSteps(
   const { graph } = await dependencies.plans.graphOf(state);
   const { forkedFrom, policy } = state.created;
   const ruled = withRules(dependencies, dependencies.policies?.find(policy));
-  await submit(dependencies, state, [await draftAdmission(ruled, { graph, from, forkedFrom })]);
+  await submit(dependencies, state, await draftAdmission(ruled, { graph, from, forkedFrom }));
 }
 
 interface Stopped {
@@ -87,7 +46,7 @@ interface Stopped {
 }
 
 /** A child that ended before it could be stopped has done its work, unless it had only begun to wait. */
-async function stopStep(
+export async function stopStep(
   dependencies: EffectDependencies,
   planned: PlannedCoordination,
   effect: StopStep,
@@ -113,9 +72,15 @@ async function stopStep(
   const error = stepError("child_cancelled", describeCancellation(cancelled));
   const used = createUsage(nested, await countAgentUse(dependencies, submitting, seen));
   const { stepId, attempt } = effect;
-  await submit(dependencies, state, [
-    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner", ...used },
-  ]);
+  await submit(dependencies, state, {
+    type: "failStep",
+    stepId,
+    attempt,
+    error,
+    cancelled: true,
+    via: "runner",
+    ...used,
+  });
 }
 
 function describeSubmitting(
@@ -144,7 +109,8 @@ function describeCancellation(cancelled: Cancellation): string {
     : "cancelled before it was done";
 }
 
-async function stopStray(
+/** Stops a child that may be left of an attempt that was given up. */
+export async function stopStray(
   dependencies: EffectDependencies,
   planned: PlannedCoordination,
   effect: StopStray,
@@ -178,5 +144,5 @@ async function stopStray(
   if (dependencies.stopping.aborted) return;
   // The attempt has counted what its plans used.
   const used = createUsage(await countAgentUse(dependencies, submitting, seen));
-  await submit(dependencies, state, [{ type: "stopChild", childSessionKey, outcome, ...used }]);
+  await submit(dependencies, state, { type: "stopChild", childSessionKey, outcome, ...used });
 }

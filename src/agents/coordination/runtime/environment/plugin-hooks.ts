@@ -15,6 +15,8 @@ export interface PluginHooks {
 export interface PluginContest {
   readonly coordinationId: CoordinationId;
   readonly resource: string;
+  /** The names that the call changes it by: of a file with hard links the paths. */
+  readonly names: readonly string[];
   /** The cause of the contest; a write that has happened already is for people. */
   readonly cause: Exclude<ResourceContest["cause"], "overwritten">;
   /** The strategy that rules where no hook does. */

@@ -2,7 +2,7 @@
 import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { ContentRef, RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
-import type { AgentId, CoordinationId } from "../../contracts/ids.ts";
+import type { AgentId, CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { AgentRunner } from "../../ports/agent-runner.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
@@ -88,6 +88,8 @@ export interface RuntimeDependencies extends PlanDependencies, GateDependencies 
   readonly logger: Logger;
   readonly settings: Settings;
   readonly runs: RunLog;
+  /** Records what sessions used, or one of them, and the ledger does not have yet. */
+  readonly usage: { flush(session?: SessionKey): Promise<void> };
   readonly plans: PlanSource;
   readonly forks: ForkSources;
   /** Finds work that has to wait for another gateway. Absent: no other one reaches the ledger. */

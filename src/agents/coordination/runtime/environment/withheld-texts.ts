@@ -6,6 +6,7 @@
  * A text that became part of a message is remembered longer, because its agent is to read it again.
  */
 import type { SessionKey } from "../../contracts/ids.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 
 /** Pieces of one session. */
 const PIECES_MAX = 64;
@@ -120,20 +121,14 @@ function textsOf(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {
     pieces: new Map<string, string>(),
     whole: new Map<string, string>(),
   };
-  sessions.delete(session);
-  sessions.set(session, texts);
-  const [oldest] = sessions.keys();
-  if (sessions.size > SESSIONS_MAX && oldest !== undefined) sessions.delete(oldest);
+  rememberNewest(sessions, session, texts, SESSIONS_MAX);
   return texts;
 }
 
 function remember(pieces: Map<string, string>, name: string, text: string): void {
   const newest = [...pieces].at(-1);
   if (newest && newest[0] !== name && text.startsWith(newest[1])) pieces.delete(newest[0]);
-  pieces.delete(name);
-  pieces.set(name, text);
-  const [oldest] = pieces.keys();
-  if (pieces.size > PIECES_MAX && oldest !== undefined) pieces.delete(oldest);
+  rememberNewest(pieces, name, text, PIECES_MAX);
 }
 
 function rememberWhole(whole: Map<string, string>, name: string, text: string): void {

@@ -3,6 +3,7 @@ import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import type { CriterionMet } from "../../contracts/verification.ts";
 import { isPlanned, isWorkedOff, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { computeVerdict } from "../../dispatch/settle-plan.ts";
+import { outputOf } from "../../ledger/readable-results.ts";
 import { lookUpValue } from "../../plan/fill-input.ts";
 import { createProblemList } from "../../plan/plan-problem.ts";
 import { readBinding } from "../../plan/read-bindings.ts";
@@ -39,8 +40,7 @@ async function outputsOf(
   { steps }: PlannedCoordination,
   stepId: StepId,
 ): Promise<Json | undefined> {
-  const phase = steps.get(stepId)?.phase;
-  const text =
-    phase?.status === "completed" && phase.output ? await content.get(phase.output.sha256) : undefined;
+  const output = outputOf(steps.get(stepId)?.phase);
+  const text = output && (await content.get(output.sha256));
   return text === undefined ? undefined : (JSON.parse(text) as Json);
 }

@@ -9,10 +9,10 @@ import type { GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { EpochMs, StepId } from "../../contracts/ids.ts";
 import {
   checkAnswerSchema,
+  createNoVerdict,
   findingSchema,
   type Check,
   type StepVerify,
-  type VerificationFailure,
 } from "../../contracts/verification.ts";
 import { findHeldStep, type HeldStep } from "../../dispatch/decide-held.ts";
 import type { VerifyResult } from "../../dispatch/effects/gate-effects.ts";
@@ -102,7 +102,7 @@ async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
     const answer = await askWithin<CheckAnswer | undefined>(waiting, () => ask(asking, request), undefined);
     if (answer) return answer;
     const isLate = late.signal.aborted || dependencies.clock.now() >= untilMs;
-    return createNoAnswer(isLate ? "timed_out" : "failed", "no answer");
+    return createNoVerdict(isLate ? "timed_out" : "failed", "no answer");
   } finally {
     cancel();
     late.abort();
@@ -123,7 +123,7 @@ async function ask(
   if (key.startsWith("plugin:")) return dependencies.pluginGates.verify(request);
   const gates = dependencies.policies?.find(state.created.policy)?.gates ?? dependencies.gates;
   const check = await checkNamed(asking, { key, result, verifiers: gates.verifiers });
-  if (!check) return createNoAnswer("unavailable", "nobody defines this check");
+  if (!check) return createNoVerdict("unavailable", "nobody defines this check");
   const { critic, allowSelfVerification: allowSelf } = gates;
   const verifier = await dependencies.verifier();
   return verifier.check({ ...request, check, allowSelf, ...(critic && { critic }) });
@@ -165,14 +165,7 @@ async function findPlannedStep(
   return isOfPlan ? (await plans.graphOf(state)).stepOf.get(stepId) : undefined;
 }
 
-function createNoAnswer(
-  because: VerificationFailure,
-  message: string,
-): CheckAnswer & { readonly kind: "none" } {
-  return { kind: "none", because, message };
-}
-
-const MALFORMED = { kind: "none", because: "malformed", message: "the answer is none" } as const;
+const MALFORMED = createNoVerdict("malformed", "the answer is none");
 
 /** Turns a check's answer into a command. The answer may come from another plugin, so nothing is taken on trust. */
 function commandOf(

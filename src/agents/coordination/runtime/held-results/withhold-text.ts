@@ -52,7 +52,7 @@ async function findPrunedGate(
   { store }: RuntimeDependencies,
   session: SessionKey,
 ): Promise<GatedSession | undefined> {
-  if ((await store.pruned.findBinding(session)) !== "gate") return undefined;
+  if (!(await store.pruned.listBindings(session)).includes("gate")) return undefined;
   const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
   return { session, ...unknown, gate: PRUNED_GATE, isStrict: true };
 }

@@ -4,6 +4,7 @@ import type { Carried, ForkedFrom } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import type { Coordination, KnownCoordination } from "../../ledger/state.ts";
 import type { LogReader } from "../../ports/ledger-store.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 import { readStoredState } from "./read-state.ts";
 
 /** Sources kept in memory while large plans are admitted bit by bit; others are read again. */
@@ -40,11 +41,7 @@ export function createForkSources({ store }: { readonly store: LogReader }): For
       ? await readCarriedResults(state.created.forkedFrom, undefined, [...forks, coordinationId])
       : [];
     const carried = new Map([...earlier, ...listCarried(state)]);
-    cachedResults.set(key, carried);
-    for (const oldest of cachedResults.keys()) {
-      if (cachedResults.size <= SOURCES_MAX) break;
-      cachedResults.delete(oldest);
-    }
+    rememberNewest(cachedResults, key, carried, SOURCES_MAX);
     return carried;
   };
   return { stateAt, readCarriedResults: (place, state) => readCarriedResults(place, state) };

@@ -99,6 +99,8 @@ export type QuestionView = Omit<Escalation, "notified"> &
 /** A result that does not count before it is ruled on. Confidences in basis points. */
 export interface HeldView {
   readonly output?: ContentRef;
+  /** The last words of its agent, where they were kept back. */
+  readonly words?: ContentRef;
   readonly confidence?: number;
   readonly confidenceUnreadable?: true;
   /** The checks that are asked. */
@@ -267,7 +269,7 @@ function viewStep(coordinationId: CoordinationId, step: Step): StepView {
     admittedAtMs,
     ...viewTimes(phase),
     ...("error" in phase && { error: phase.error }),
-    ...(phase.status === "held" && { held: viewHeld(phase, spec) }),
+    ...(phase.status === "held" && { held: viewHeld(phase, step) }),
     ...viewProgress(step),
     ...viewResults(step),
     ...(spec.problems && { problems: spec.problems }),
@@ -322,13 +324,14 @@ function viewTruth(step: Step): Pick<StepView, "requested" | "ran" | "difference
 }
 
 function viewHeld(
-  { output, stated, findings, failures, escalationId }: HeldPhase,
-  { gate }: StepAdmitted,
+  { attempt, output, stated, findings, failures, escalationId }: HeldPhase,
+  { spec, withheld }: Step,
 ): HeldView {
   return {
     ...(output && { output }),
+    ...(withheld?.attempt === attempt && { words: withheld.text }),
     ...stated,
-    checks: gate?.checks ?? [],
+    checks: spec.gate?.checks ?? [],
     findings,
     failures: Object.fromEntries(failures),
     ...(escalationId && { escalationId }),

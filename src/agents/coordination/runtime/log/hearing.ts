@@ -5,6 +5,7 @@
 import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import type { Coordination } from "../../ledger/state.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 import type { SigningRuns } from "../ownership/sign-append.ts";
 
 export interface HearingDependencies {
@@ -37,7 +38,7 @@ export function createHearing(dependencies: HearingDependencies): Hearing {
   const marks = new Map<CoordinationId, number>();
   const mark = (runId: CoordinationId, events: readonly RunEvent[]): void => {
     const last = events.at(-1);
-    if (last) remember(marks, runId, last.sequence + 1);
+    if (last) rememberNewest(marks, runId, last.sequence + 1, MARKS_MAX);
   };
   const read = (state: Coordination, events: readonly RunEvent[]): void => {
     const { coordinationId: runId } = state;
@@ -55,14 +56,7 @@ export function createHearing(dependencies: HearingDependencies): Hearing {
     loaded: (state, news) => {
       for (const page of news) read(state, page);
       const { coordinationId: runId, nextSequence } = state;
-      remember(marks, runId, Math.max(marks.get(runId) ?? 0, nextSequence));
+      rememberNewest(marks, runId, Math.max(marks.get(runId) ?? 0, nextSequence), MARKS_MAX);
     },
   };
-}
-
-function remember(marks: Map<CoordinationId, number>, runId: CoordinationId, sequence: number): void {
-  marks.delete(runId);
-  marks.set(runId, sequence);
-  const [oldest] = marks.keys();
-  if (marks.size > MARKS_MAX && oldest !== undefined) marks.delete(oldest);
 }

@@ -5,6 +5,7 @@ import type { OpenCoordination } from "../../ledger/state.ts";
 import { checkPlan } from "../../plan/check-plan.ts";
 import type { CompiledStep, StepGraph } from "../../plan/step-graph.ts";
 import type { ContentReader } from "../../ports/content-store.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 
 /** Graphs kept in memory; others are compiled again. */
 const GRAPHS_MAX = 32;
@@ -29,11 +30,7 @@ export function createPlanSource(dependencies: {
   const graphs = new Map<string, IndexedGraph>();
   const keep = (sha256: string, graph: StepGraph): IndexedGraph => {
     const indexed = { graph, stepOf: new Map(graph.steps.map((step) => [step.stepId, step])) };
-    graphs.set(sha256, indexed);
-    for (const oldest of graphs.keys()) {
-      if (graphs.size <= GRAPHS_MAX) break;
-      graphs.delete(oldest);
-    }
+    rememberNewest(graphs, sha256, indexed, GRAPHS_MAX);
     return indexed;
   };
   return {

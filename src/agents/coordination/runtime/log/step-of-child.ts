@@ -1,12 +1,19 @@
 /** Owns: the step that a session works on, or worked on, by what the ledger says of its children (H3). */
 import type { SessionKey } from "../../contracts/ids.ts";
-import type { KnownCoordination, Step } from "../../ledger/state.ts";
+import { hasRoomForText } from "../../ledger/readable-results.ts";
+import type { KnownCoordination, OpenCoordination, Step } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { RunLog } from "./run-log.ts";
 
 export interface StepOfChild {
   readonly state: KnownCoordination;
+  readonly step: Step;
+}
+
+/** A step of a coordination that is open. */
+export interface OpenStep {
+  readonly state: OpenCoordination;
   readonly step: Step;
 }
 
@@ -29,4 +36,9 @@ export async function stepOfChild(
   if (state.kind === "unopened") return undefined;
   const step = state.steps.get(found.stepId);
   return step && { state, step };
+}
+
+/** True where the ledger takes one more long text of the session: its coordination is open, and its step has room for it. */
+export function canKeepText({ state, step }: StepOfChild): boolean {
+  return state.kind === "open" && hasRoomForText(step);
 }

@@ -7,19 +7,14 @@ import type { SpendingLimit } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { computeBudgetLeft, isNothingLeft, isPlanned } from "../../dispatch/plan-rules.ts";
+import { isForNobody } from "../../ledger/given-up.ts";
 import { NOTHING_SPENT, spentFromUsage } from "../../ledger/plan-progress.ts";
-import {
-  sessionOf,
-  type Coordination,
-  type OpenCoordination,
-  type Spent,
-  type Step,
-} from "../../ledger/state.ts";
+import { sessionOf, type Coordination, type OpenCoordination, type Spent } from "../../ledger/state.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import { draftLoan } from "../attempts/lend-to-open-plan.ts";
 import { findNestedPlan, sumNested, type NestedDependencies } from "../attempts/nested-plans.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { stepOfChild, type OpenStep } from "../log/step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
 type Submitter = Parent & { readonly attempt: number };
@@ -38,7 +33,7 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
       "NESTED_SPAWN",
       "a subagent that was spawned inside of a plan can submit no plan, because its spawn would not wait for it; do the work in this session, or let the step's own agent submit the plan",
     );
-  const late = isAtWork ? undefined : await placeLate(dependencies, around);
+  const late = isAtWork ? undefined : await placeLate(dependencies, around, graph.ownerSession);
   if (late) return late;
   const { attempt } = step.phase;
   const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId, attempt };
@@ -105,14 +100,17 @@ export function createNowhere(code: PlanProblem["code"], message: string): PlanP
 
 /**
  * Finds the place of a plan of a session whose step is over. `undefined` where it belongs inside of that step all the same: the
- * operator's budget holds for a spawned session also after its spawn.
+ * operator's budget holds for a spawned session also after its spawn. Nothing waits for the plan of a session that was given up.
  */
-async function placeLate(dependencies: NestedDependencies, around: Around): Promise<PlanPlace | undefined> {
-  const { state, step } = around;
-  if (step.spec.planned) return createTooLate();
+async function placeLate(
+  dependencies: NestedDependencies,
+  { state, step }: Around,
+  session: SessionKey,
+): Promise<PlanPlace | undefined> {
+  if (step.spec.planned || isForNobody(state, session)) return createTooLate();
   if (!(await hasOperatorBudget(dependencies, state))) return { kind: "alone" };
-  // Nothing waits for the plan where the spawn was cancelled, or was made inside of a plan that is over.
-  return state.plan || step.phase.status === "cancelled" ? createTooLate() : undefined;
+  // Nothing waits for it either where the spawn was made inside of a plan that is over.
+  return state.plan ? createTooLate() : undefined;
 }
 
 /** True when the operator's budget bounds a coordination, or the one whose child submitted it. */
@@ -123,9 +121,7 @@ async function hasOperatorBudget({ runs }: NestedDependencies, innermost: Coordi
   return state.kind !== "unopened" && state.created.budget !== undefined;
 }
 
-interface Around {
-  readonly state: OpenCoordination;
-  readonly step: Step;
+interface Around extends OpenStep {
   /** The session works on the newest attempt, which is not over. */
   readonly isAtWork: boolean;
   /** A model spawned the session by itself inside of a plan, which still runs. */

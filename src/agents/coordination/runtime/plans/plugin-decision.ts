@@ -6,6 +6,7 @@
 import { addMs } from "../../contracts/ids.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
+import { waitWithin } from "../../std/wait-for.ts";
 import type { PlanSubmission } from "./plan-requests.ts";
 import type { DecisionAnswer, PluginDecision } from "../environment/plugin-hooks.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -57,17 +58,12 @@ async function ask(
   { hooks, clock }: Dependencies,
   decision: PluginDecision,
 ): Promise<DecisionAnswer | undefined> {
-  const untilMs = addMs(clock.now(), DECIDE_MS);
-  const late = Promise.withResolvers<DecisionAnswer>();
   const deny = (reason: string): DecisionAnswer => ({ action: "deny", reason });
-  const cancel = clock.wakeAt(addMs(untilMs, GRACE_MS), () =>
-    late.resolve(deny("the plugins that decide about plans did not answer in time")),
-  );
+  const late = deny("the plugins that decide about plans did not answer in time");
   try {
-    return await Promise.race([hooks?.decide(decision, untilMs), late.promise]);
+    const answer = Promise.resolve(hooks?.decide(decision, addMs(clock.now(), DECIDE_MS)));
+    return await waitWithin(clock, DECIDE_MS + GRACE_MS, answer, late);
   } catch {
     return deny("a plugin that decides about plans failed");
-  } finally {
-    cancel();
   }
 }

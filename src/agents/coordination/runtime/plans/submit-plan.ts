@@ -49,8 +49,6 @@ import { takeReport } from "./take-report.ts";
 interface SubmitDependencies extends RuntimeDependencies {
   /** Opening plans: those of a step's agent one after another. */
   readonly openings: TurnsByName;
-  /** Records what sessions used and the ledger does not have yet. */
-  readonly usage: { flush(): Promise<void> };
 }
 
 export function createPlanRequests(

@@ -3,7 +3,7 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
-import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { sessionOf } from "../../ledger/state.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import { isJsonObject, type JsonObject } from "../../plan/step-graph.ts";
 import type { OutputProblem } from "../../ports/output-contract.ts";
@@ -11,7 +11,7 @@ import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { Report, ReportAnswer } from "./plan-requests.ts";
 import { chooseSession } from "../attempts/prepare-attempt.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { stepOfChild, type OpenStep } from "../log/step-of-child.ts";
 
 export async function takeReport(
   dependencies: RuntimeDependencies,
@@ -44,16 +44,11 @@ export async function takeReport(
   return { kind: "recorded", coordinationId, stepId };
 }
 
-interface About {
-  readonly state: OpenCoordination;
-  readonly step: Step;
-}
-
 /** Returns the open step that a session works on. */
 export async function openStepOf(
   dependencies: RuntimeDependencies,
   session: SessionKey,
-): Promise<About | undefined> {
+): Promise<OpenStep | undefined> {
   const found = await stepOfChild(dependencies, session);
   return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
 }
@@ -64,7 +59,7 @@ type Checked =
 
 async function checkOutputs(
   { plans, contract }: RuntimeDependencies,
-  { state, step }: About,
+  { state, step }: OpenStep,
   { outcome, outputs }: Report,
 ): Promise<Checked> {
   if (!isJsonObject(outputs) || !isWithinOutputBounds(outputs)) {
@@ -83,7 +78,7 @@ async function checkOutputs(
 /** D3: which attempt a session belongs to; every attempt of a plan's step has a session of its own. */
 export function readAttempt(
   dependencies: RuntimeDependencies,
-  { state, step }: About,
+  { state, step }: OpenStep,
   childSessionKey: SessionKey,
 ): number {
   const { attempt } = step.phase;

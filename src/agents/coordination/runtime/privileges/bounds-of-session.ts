@@ -23,7 +23,7 @@ export interface SessionBounds {
   readonly step?: PrivilegedStep;
   /** The ledger has a step of this very session. */
   readonly isKnown: boolean;
-  /** The session, or one above it, was bound by a run that was pruned: nobody can tell any more what it may do. */
+  /** Privileges of a pruned run held the session or one above it, or a gate the session: nobody can tell what it may do. */
   readonly isPruned?: true;
   /** The worktrees of the isolated steps on the way up. */
   readonly worktrees: readonly MergedTree[];
@@ -58,11 +58,21 @@ export async function findBoundsOfSession(
     const step = found && createPrivilegedStep(dependencies, found, above);
     if (step) steps.push(step);
     if (depth === 0) isKnown = step !== undefined;
-    if (!found && (await dependencies.store.pruned.findBinding(above)))
+    if (!found && (await isPrunedBound(dependencies, above, depth)))
       return { ...combineSteps(steps), isKnown, isPruned: true };
     above = found ? found.step.spec.sourceSession : parentOf(above);
   }
   return { ...combineSteps(steps), isKnown };
+}
+
+/** A gate holds the calls of its own session once that is pruned, and those of none that it spawned. */
+async function isPrunedBound(
+  { store }: BoundsDependencies,
+  session: SessionKey,
+  depth: number,
+): Promise<boolean> {
+  const bindings = await store.pruned.listBindings(session);
+  return bindings.includes("privilege") || (depth === 0 && bindings.length > 0);
 }
 
 /** Combines the steps from a session up to its owner. */

@@ -1,12 +1,13 @@
 /**
  * Owns: whether what a call changes lies within what its session may change, by where paths really lead.
  *
- * W1 a path is followed through links and `..` as the host's tools do, and compared as the real path of what is there. W2 a glob is
+ * W1 a path is followed through links and `..` as the host's tools do, and compared as the real path of what is there; that of a link
+ * which is removed as the real path of the link. W2 a glob is
  * followed up to its first wildcard, from the folder of whom it was set for, never from the caller's. W3 what cannot be told, leads
  * nowhere or has several names is refused. W4 for a glob that begins outside of a worktree, a file in there stands for the one that
  * it will be merged into.
  */
-import { formatOwnResource, isFile } from "../../contracts/resource-names.ts";
+import { expandHome, formatOwnResource, isFile } from "../../contracts/resource-names.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { MergedTree, PrivilegeBound } from "../../privileges/privilege-bound.ts";
 import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
@@ -53,10 +54,15 @@ async function locateFiles(
   { targets }: Changes,
 ): Promise<string[] | undefined> {
   const located: string[] = [];
-  for (const { at } of targets) {
-    const resource = "resource" in at ? at.resource : await files.locate(at.path, at.folder);
-    if (resource === undefined) return undefined;
-    if (isFile(resource)) located.push(resource);
+  for (const { at, ends = ["target" as const] } of targets) {
+    const places: readonly (string | undefined)[] =
+      "resource" in at
+        ? [at.resource]
+        : await Promise.all(ends.map((end) => files.locate(at.path, at.folder, end)));
+    for (const place of places) {
+      if (place === undefined) return undefined;
+      if (isFile(place)) located.push(place);
+    }
   }
   return located;
 }
@@ -92,7 +98,7 @@ async function locateGlobs(
   const folder = folderOf(bound);
   const located: LocatedGlob[] = [];
   for (const glob of bound.privilege.write ?? []) {
-    const { root, rest } = splitGlob(glob.normalize("NFC"));
+    const { root, rest } = splitGlob(expandHome(glob.normalize("NFC"), files.home));
     const resource = await files.locate(root === "" ? "." : root, folder);
     if (resource !== undefined) located.push({ root: formatOwnResource(resource), rest });
   }

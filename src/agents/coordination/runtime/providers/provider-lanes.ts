@@ -21,6 +21,7 @@ import {
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ProviderCall, ProviderLanes } from "../../ports/provider-use.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 
 /** More than anybody has. Calls of further ones are not held back. */
 const PROVIDERS_MAX = 64;
@@ -93,7 +94,7 @@ export function createProviderLanes(dependencies: ProviderLanesDependencies): Pr
     callBegan: (call) => beginCall(providers, call),
     callAnswered: (session) => answerCall(providers, session),
     callRefused: (call, retryAfterMs) => refuseCall(providers, call, retryAfterMs),
-    takeTurn: (session, firstProvider) => takeTurn(providers, session, firstProvider),
+    takeTurn: (session, nextProvider) => takeTurn(providers, session, nextProvider),
     stop: () => stop(providers),
   };
 }
@@ -133,7 +134,7 @@ function beginCall(providers: Providers, { provider, session }: ProviderCall): v
   const now = clock.now();
   const releasedAtMs = entry.released.get(session);
   const letGoAtMs = releasedAtMs ?? addMs(now, -UNHELD_MS);
-  remember(calls, session, { provider, begunAtMs: now, letGoAtMs });
+  rememberNewest(calls, session, { provider, begunAtMs: now, letGoAtMs }, NAMES_MAX);
   entry.lane = recordBegun(entry.lane, now, releasedAtMs);
   entry.released.delete(session);
   if (entry.turns.length > 0) giveTurns(providers, entry);
@@ -146,7 +147,7 @@ function noteProvider(providers: Providers, agent: AgentId, provider: string): v
   const { agents } = providers;
   const hasMoved = agents.get(agent) !== provider;
   const couldBegin = canBegin(providers, agent);
-  remember(agents, agent, provider);
+  rememberNewest(agents, agent, provider, NAMES_MAX);
   if (!hasMoved) return;
   providers.version += 1;
   if (canBegin(providers, agent) !== couldBegin) tellListeners(providers);
@@ -191,9 +192,13 @@ function refuseCall(
   giveTurns(providers, entry);
 }
 
-function takeTurn(providers: Providers, session: SessionKey, firstProvider = ""): Promise<void> | undefined {
+function takeTurn(
+  providers: Providers,
+  session: SessionKey,
+  nextProvider: string | undefined,
+): Promise<void> | undefined {
   const { calls, entries, clock, rules, isStopped } = providers;
-  const entry = entries.get(calls.get(session)?.provider ?? firstProvider);
+  const entry = entries.get(nextProvider ?? calls.get(session)?.provider ?? "");
   if (!entry || isStopped || !canHoldBack(entry.lane, clock.now()) || hasTurn(entry, session))
     return undefined;
   return new Promise((resolve) => {
@@ -254,11 +259,4 @@ function tellListeners({ listeners }: Providers): void {
 
 function findNextTime({ lane, released }: Entry, now: EpochMs): EpochMs {
   return findNextCallTime(lane, { released: released.size, now });
-}
-
-function remember<K, V>(entries: Map<K, V>, key: K, value: V): void {
-  entries.delete(key);
-  entries.set(key, value);
-  const [oldest] = entries.keys();
-  if (entries.size > NAMES_MAX && oldest !== undefined) entries.delete(oldest);
 }

@@ -5,16 +5,18 @@
  */
 import { addMs, type CoordinationId, type SessionKey } from "../../contracts/ids.ts";
 import type { Cancellation, ChildEnding, Observation } from "../../contracts/observation.ts";
-import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts";
+import type { Coordination } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
 import { isBeingStopped, observeAttempt } from "../attempts/attempt-facts.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
 import { CANCEL_MS_MAX } from "../attempts/nested-plans.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import { createUsage, readSpent, stopAgent } from "../attempts/stop-agent.ts";
+import { countAgentUse, createUsage } from "../attempts/attempt-use.ts";
+import { stopAgent } from "../attempts/stop-agent.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { OpenStep } from "../log/step-of-child.ts";
 
 const LOOK_AGAIN_MS = 1_000;
 /** So long a turn is told to stop that is out of reach. The host may not know of it for the first minute. */
@@ -90,9 +92,7 @@ async function stopTurn(dependencies: TurnDependencies, turn: Attempt): Promise<
   logger.warn({ session: turn.childSessionKey }, "could not stop the turn with the answer to an agent");
 }
 
-export interface Asker {
-  readonly state: OpenCoordination;
-  readonly step: Step;
+export interface Asker extends OpenStep {
   readonly attempt: Attempt;
 }
 
@@ -126,7 +126,7 @@ async function recordFailure(
   if (stopping.aborted) return true;
   // The host does not say yet what the agent used.
   if (seen.kind !== "ended") return false;
-  const ending = { ...ended, ...createUsage(readSpent(seen), nested) };
+  const ending = { ...ended, ...createUsage(await countAgentUse(dependencies, submitting, seen), nested) };
   const { commands } = await outcomeOf(dependencies, { state, step }, ending);
   await runs.submit(runId, commands);
   return true;

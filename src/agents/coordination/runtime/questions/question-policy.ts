@@ -1,20 +1,42 @@
 /** Owns: what holds for the questions of a coordination, from the operator's configuration and the plugins that want to hear. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import { channelSchema, type QuestionPolicy } from "../../contracts/escalation.ts";
+import type { Logger } from "../../ports/logger.ts";
 import type { GateDependencies } from "../environment/gate-dependencies.ts";
 
 interface PolicyDependencies extends Pick<GateDependencies, "escalations" | "pluginGates"> {
   readonly settings: { readonly escalateMs: number };
+  readonly logger: Logger;
 }
 
-export function questionPolicyOf({ escalations, pluginGates, settings }: PolicyDependencies): QuestionPolicy {
+/** The plugins that were warned of, by the configuration that leaves them no place. */
+const warnedOf = new WeakMap<GateDependencies["escalations"], Set<string>>();
+
+function warnOnce(logger: Logger, escalations: GateDependencies["escalations"], plugin: string): void {
+  const plugins = warnedOf.get(escalations) ?? new Set();
+  if (plugins.has(plugin)) return;
+  warnedOf.set(escalations, plugins.add(plugin));
+  logger.warn(
+    { plugin },
+    `this plugin is not told of questions: there are ${BOUNDS.noticesMax} notices at most, and escalations.notify and other plugins have them`,
+  );
+}
+
+/** Returns the rules for questions. Plugins are told in the places that the operator's channels leave. */
+export function questionPolicyOf({
+  escalations,
+  pluginGates,
+  settings,
+  logger,
+}: PolicyDependencies): QuestionPolicy {
   const { notify: configured, requireDifferentApprover } = escalations;
   const named = new Set(configured.map(({ channel }) => channel));
   const plugins = pluginGates
     .channels()
-    .filter((channel) => !named.has(channel) && channelSchema.safeParse(channel).success)
-    .map((channel) => ({ channel, afterMs: 0 }));
-  const notify = [...plugins, ...configured].slice(0, BOUNDS.noticesMax);
+    .filter((channel) => !named.has(channel) && channelSchema.safeParse(channel).success);
+  const free = BOUNDS.noticesMax - configured.length;
+  for (const plugin of plugins.slice(free)) warnOnce(logger, escalations, plugin);
+  const notify = [...plugins.slice(0, free).map((channel) => ({ channel, afterMs: 0 })), ...configured];
   return {
     answerMs: settings.escalateMs,
     ...(notify.length > 0 && { notify }),

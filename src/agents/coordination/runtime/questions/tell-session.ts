@@ -9,7 +9,7 @@ import { addMs, type CoordinationId, type EpochMs, type SessionKey } from "../..
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
-import { isGivenUp } from "../../ledger/given-up.ts";
+import { isForNobody } from "../../ledger/given-up.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Attempt, Order, Start } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
@@ -146,7 +146,7 @@ async function isInVain(
   { state: { coordinationId }, telling: { of: subject, session } }: Due,
 ): Promise<boolean> {
   const state = await dependencies.runs.state(coordinationId);
-  if (state.kind !== "open" || isGivenUp(state, session)) return true;
+  if (state.kind !== "open" || isForNobody(state, session)) return true;
   if (session === state.created.ownerSession)
     return state.cancelledBy === "parent" || isOwnerGivenUp(dependencies, state);
   const stepId = state.children.get(session);

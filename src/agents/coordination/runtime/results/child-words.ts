@@ -7,7 +7,7 @@ import type { FactPayloads } from "../../contracts/facts.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { canKeepText, stepOfChild } from "../log/step-of-child.ts";
 
 export interface ChildSession {
   readonly session: SessionKey;
@@ -17,6 +17,8 @@ export interface ChildSession {
   readonly parent: SessionKey;
   /** The host tells no parent what it says: its plan does, bounded. */
   readonly isPlanned: boolean;
+  /** The ledger takes one more long text of it: not once its coordination has ended, nor where its step has its most. */
+  readonly canKeepWhole: boolean;
 }
 
 /** A message that did not go to a chat. */
@@ -43,6 +45,7 @@ export function createChildWords(dependencies: RuntimeDependencies): ChildWords 
         stepId,
         parent,
         isPlanned: planned !== undefined,
+        canKeepWhole: canKeepText(found),
       };
     },
     keepWhole: async (session, text, shownChars) => {

@@ -19,17 +19,19 @@ import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../..
 import type { RefusalCode } from "../../dispatch/decision.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { isPlanned, stopOf } from "../../dispatch/plan-rules.ts";
+import { isForNobody } from "../../ledger/given-up.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
+import type { OwnerTurns } from "../environment/owner-turns.ts";
 import { chooseRules, type PolicyBook, type PolicyRules } from "../environment/policy-rules.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
 import { privilegeOf } from "../privileges/admitted-privilege.ts";
 import type { RunLog, Submitted } from "../log/run-log.ts";
-import { stepOfChild } from "../log/step-of-child.ts";
+import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
 const JOIN_ATTEMPTS_MAX = 3;
@@ -71,6 +73,7 @@ export interface AdmitDependencies {
   readonly store: LedgerStore;
   readonly runs: RunLog;
   readonly clock: Clock;
+  readonly turns: Pick<OwnerTurns, "isUnderWaySince">;
   readonly settings: {
     readonly stepTimeoutMs: number;
     readonly settleMs: number;
@@ -121,20 +124,34 @@ function refuseUngateable({ gateOf }: AdmitDependencies, { spawn }: SpawnRequest
  */
 function refuseStopped(
   state: Coordination,
-  parentStepId: StepId | undefined,
+  { parentStepId, session }: { readonly parentStepId: StepId | undefined; readonly session: SessionKey },
   now: EpochMs,
 ): Refused | undefined {
-  if (state.kind !== "open") return undefined;
+  if (state.kind === "unopened") return undefined;
   const parent = parentStepId && state.steps.get(parentStepId);
-  if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined)
+  if ((state.cancelledBy ?? parent?.cancelledBy) !== undefined || isForNobody(state, session))
     return createStopped(
-      "the work that this subagent is for was cancelled; end your own, and begin nothing more",
+      "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
     );
-  const stop = isPlanned(state) ? stopOf(state, now) : undefined;
+  const stop = state.kind === "open" && isPlanned(state) ? stopOf(state, now) : undefined;
   return (
     stop &&
     createStopped(`the plan that this work belongs to has stopped: ${stop}; finish without another subagent`)
   );
+}
+
+/**
+ * Refuses what a turn begins that could not be stopped, and goes on though its coordination has ended. A turn that began after the
+ * end is for whoever began it.
+ */
+function refuseUnstoppedTurn(
+  { turns, clock }: Pick<AdmitDependencies, "turns" | "clock">,
+  { state, step }: StepOfChild,
+  session: SessionKey,
+): Refused | undefined {
+  const now = clock.now();
+  const isUnstopped = state.kind === "ended" && turns.isUnderWaySince(session, state.endedAtMs, now);
+  return isUnstopped ? refuseStopped(state, { parentStepId: step.spec.stepId, session }, now) : undefined;
 }
 
 function createStopped(reason: string): Refused {
@@ -164,7 +181,7 @@ async function findHome(dependencies: AdmitDependencies, request: SpawnRequest):
     const { runId, stepId, policy } = parent;
     return { kind: "join", runId, policy, ...(stepId && { parentStepId: stepId }) };
   }
-  const trace = traceOf(dependencies, request);
+  const trace = formatTraceOfSpawn(dependencies, request);
   // Joining happens outside, so that it is not serial.
   return dependencies.opening.run(trace, async () => {
     const earlier = await openHolder(dependencies, trace);
@@ -188,7 +205,16 @@ async function openHolder({ store, runs }: AdmitDependencies, name: string): Pro
   return { ...found, open: state.kind === "open", policy };
 }
 
-function traceOf(
+/** Finds the open coordination that a spawn of a session which is nobody's child would join, with the pack that it is under. */
+export async function findOpenOfTrace(
+  dependencies: AdmitDependencies,
+  request: SpawnRequest,
+): Promise<{ readonly coordinationId: CoordinationId; readonly policy: PolicyRef | undefined } | undefined> {
+  const holder = await openHolder(dependencies, formatTraceOfSpawn(dependencies, request));
+  return holder?.open ? { coordinationId: holder.runId, policy: holder.policy } : undefined;
+}
+
+function formatTraceOfSpawn(
   { settings: { gateway } }: AdmitDependencies,
   { sourceSession: session, traceId, spawn }: SpawnRequest,
 ): string {
@@ -198,18 +224,18 @@ function traceOf(
 async function join(
   dependencies: AdmitDependencies,
   request: SpawnRequest,
-  home: Home & { kind: "join" },
+  { runId, parentStepId, policy }: Home & { kind: "join" },
 ): Promise<Submitted | Refused> {
-  const ruled = dependencies.under(dependencies.policies?.find(home.policy));
-  const state = await dependencies.runs.state(home.runId);
+  const ruled = dependencies.under(dependencies.policies?.find(policy));
+  const state = await dependencies.runs.state(runId);
   // The budget is held against what the log says.
   if (state.kind === "open" && state.created.budget) await dependencies.usage.flush();
   return (
     refuseUngateable(ruled, request) ??
-    refuseStopped(state, home.parentStepId, dependencies.clock.now()) ??
+    refuseStopped(state, { parentStepId, session: request.sourceSession }, dependencies.clock.now()) ??
     (await dependencies.runs.submit(
-      home.runId,
-      [draftAdmissionOfSpawn(ruled, request, home.parentStepId)],
+      runId,
+      [draftAdmissionOfSpawn(ruled, request, parentStepId)],
       contentsOf(dependencies, [request.input]),
     ))
   );
@@ -225,6 +251,7 @@ async function open(
   const ruled = dependencies.under(chooseRules(dependencies.policies, around, { agent, session }));
   return (
     refuseUngateable(ruled, request) ??
+    (around && refuseUnstoppedTurn(dependencies, around, session)) ??
     (await dependencies.runs.submit(
       dependencies.newCoordinationId(),
       [draftOpening(ruled, request, causalRef), draftAdmissionOfSpawn(ruled, request)],

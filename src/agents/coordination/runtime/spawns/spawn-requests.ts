@@ -21,7 +21,13 @@ import { prepareSpawnEnd } from "../attempts/spawn-end.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
-import { admitSpawn, type Admission, type AdmitDependencies, type SpawnRequest } from "./admit-spawn.ts";
+import {
+  admitSpawn,
+  findOpenOfTrace,
+  type Admission,
+  type AdmitDependencies,
+  type SpawnRequest,
+} from "./admit-spawn.ts";
 import { findClaimedStep, type SpawnClaim } from "./spawn-claim.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
 
@@ -37,6 +43,8 @@ export interface SpawnRequests {
   failSpawn(claim: SpawnClaim, message: string): Promise<void>;
   /** Records how a child ended; sessions that are no child of ours are ignored. */
   endChild(childSessionKey: SessionKey, ending: ChildEnding): Promise<void>;
+  /** Finds the open coordination that a spawn of a session which is nobody's child would join. */
+  findOpenOfTrace(request: SpawnRequest): ReturnType<typeof findOpenOfTrace>;
   /** The envelope of the step that a session works on (H3). */
   envelopeForChild(childSessionKey: SessionKey): Promise<CoordinationEnvelope | undefined>;
 }
@@ -67,6 +75,7 @@ export function createSpawnRequests(dependencies: SpawnRequestDependencies): Spa
     refuseSpawn: (claim, message) => refuseSpawn(dependencies, claim, message),
     failSpawn: (claim, message) => failSpawn(dependencies, claim, message),
     endChild: (childSessionKey, ending) => endChild(dependencies, childSessionKey, ending),
+    findOpenOfTrace: (request) => findOpenOfTrace(dependencies, request),
     envelopeForChild: async (childSessionKey) => {
       const found = await stepOfChild(dependencies, childSessionKey);
       return found && envelopeOf(found.state, found.step.spec.stepId);

@@ -8,6 +8,7 @@
 import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { UsageTotals } from "../../contracts/usage.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
 
 export interface ModelCall {
   readonly session: SessionKey;
@@ -85,10 +86,7 @@ export function createUsageBook(meter: string): UsageBook {
       const newestRun = newest.get(call.session);
       const run = newestRun?.runId === call.runId ? newestRun : createRunCount(call);
       run.isCalling = true;
-      newest.delete(call.session);
-      newest.set(call.session, run);
-      const [oldest] = newest.keys();
-      if (newest.size > RUNS_MAX && oldest !== undefined) newest.delete(oldest);
+      rememberNewest(newest, call.session, run, RUNS_MAX);
     },
     addUsage: (session, usage) => {
       const run = newest.get(session);

@@ -46,8 +46,8 @@ export interface BudgetStop {
 export interface UsageRecorder {
   /** A run has used something: it is recorded in a while. */
   noted(run: RunCount): void;
-  /** Records what is not recorded yet. Never throws. */
-  flush(): Promise<void>;
+  /** Records what is not recorded yet, of one session or of all. Never throws. */
+  flush(session?: SessionKey): Promise<void>;
   /** Records what the run of a session used that has ended. Never throws. */
   runEnded(session: SessionKey): Promise<void>;
   /** Finds and records what of the budget stops a child; the owner's own session is never stopped, only its spawns. */
@@ -78,9 +78,9 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
       run.dueAtMs ??= addMs(clock.now(), Math.min(RECORD_MS * (run.records + 1), RECORD_MS_MAX));
       wakeForNext();
     },
-    flush: () => recordAll(dependencies, book.listUnrecorded()),
+    flush: (session) => recordAll(dependencies, listUnrecorded(book, session)),
     runEnded: async (session) => {
-      const runs = book.listUnrecorded().filter((run) => run.session === session);
+      const runs = listUnrecorded(book, session);
       await recordAll(dependencies, runs);
       // A child may end before its spawn is confirmed: what belongs to no coordination is looked at once more.
       for (const run of runs) if (!run.place) lookOnceMore(run, clock);
@@ -93,6 +93,11 @@ export function createUsageRecorder(dependencies: UsageRecorderDependencies): Us
       await recordAll(dependencies, book.listUnrecorded());
     },
   };
+}
+
+function listUnrecorded(book: UsageBook, session: SessionKey | undefined): readonly RunCount[] {
+  const runs = book.listUnrecorded();
+  return session === undefined ? runs : runs.filter((run) => run.session === session);
 }
 
 function lookOnceMore(run: RunCount, clock: Clock): void {

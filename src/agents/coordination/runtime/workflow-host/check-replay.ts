@@ -4,15 +4,14 @@
  */
 import { CoordinationError } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
-import { readWorkflowDefinition } from "../../contracts/workflows/workflow-definition.ts";
 import type { WorkflowEntry, WorkflowStore } from "../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../workflow/state/evolve-workflow.ts";
-import { compileWorkflow } from "../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../workflow/state/node-graph.ts";
 import { needsPlay } from "../../workflow/node-contract/conformance-parts.ts";
 import type { NodePlay, WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
-import { copyRecorded, replayRecorded, type ReplayedPart } from "../../workflow/replay-workflow.ts";
+import { replayPart, type ReplayedPart } from "../../workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
+import { loadRunnable } from "./records/run-book.ts";
 
 export interface CheckedRun {
   readonly runId: CoordinationId;
@@ -55,7 +54,7 @@ export async function checkReplay(
   if (from > entry.length)
     throw new CoordinationError("INPUT_INVALID", `--from: the log ends before ${from}, at ${entry.length}`);
   const begun = beginWorkflow(first, entry.origin);
-  const graph = await graphOf(store, begun.started.definition);
+  const { graph } = await loadRunnable({ store }, begun.started.definition);
   // Events that a fork took are its source's, and derived with it.
   const derivesFrom = Math.max(from, entry.origin?.until ?? 0);
   const { run, difference } = await derive(store, begun, {
@@ -97,14 +96,7 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
     const wanted = Math.min(limit, length - run.nextSequence);
     const events = await store.read(run.runId, { from: run.nextSequence, limit: wanted });
     const recorded = { events, isAll: run.nextSequence + events.length >= length };
-    const context = {
-      graph,
-      settings,
-      derivesFrom,
-      ...(askedEffectId !== undefined && { askedEffectId }),
-    };
-    const part: ReplayedPart =
-      copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, context, recorded);
+    const part: ReplayedPart = replayPart(run, { graph, settings, derivesFrom, askedEffectId }, recorded);
     ({ run } = part);
     if (part.then.kind === "diverged") return { run, difference: describeDivergence(part.then.divergence) };
     if (part.then.kind === "over") return { run };
@@ -136,12 +128,4 @@ function describeDivergence({
 > {
   const { sequence, type, nodeId } = event;
   return { sequence, type, why: point, ...(nodeId !== undefined && { nodeId }) };
-}
-
-async function graphOf(store: Store, sha256: string): Promise<NodeGraph> {
-  const text = await store.definition(sha256);
-  const parsed = text === undefined ? undefined : readWorkflowDefinition(JSON.parse(text));
-  const compiled = parsed?.ok ? compileWorkflow(parsed.value, sha256) : undefined;
-  if (compiled?.ok) return compiled.graph;
-  throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
 }

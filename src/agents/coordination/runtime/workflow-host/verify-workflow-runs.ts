@@ -150,7 +150,7 @@ function checkSummary({ run }: Check, { runId, summary }: Entry): StoredProblem[
     : [{ kind: "index_differs", message: "the summary differs from the state that the log gives", runId }];
 }
 
-/** Leaves out what ledgers of earlier versions do not have: that a run asks while it works, and how many characters it has. */
+/** Leaves out what ledgers of earlier versions do not have: that a run asks while it works or is paused, and how many characters it has. */
 function summarizeAsStored(run: WorkflowRun, { driver, isAsking, chars }: WorkflowSummary): WorkflowSummary {
   const { isAsking: asks, ...summary } = summarizeRun(run, driver);
   return {

@@ -3,6 +3,7 @@
  * while git was at work and died before it could remove them, or they could not be removed.
  */
 import { describeError } from "../../std/describe-error.ts";
+import { quoteShellWord } from "../../std/shell-arguments.ts";
 import type { WorktreeOnMachine } from "../../ports/worktrees.ts";
 import { removeIfForgotten } from "../attempts/open-worktree.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
@@ -27,15 +28,16 @@ export async function removeForgottenWorktrees(
 
 /** The ledger may be another one, whose worktrees are not ours to remove; or it may have pruned the coordination. */
 async function warnIfUnknown(
-  { runs, logger }: Pick<RuntimeDependencies, "runs" | "logger">,
-  { coordinationId, stepId, folder, hasFolder, branch }: WorktreeOnMachine,
+  { runs, worktrees, logger }: Pick<RuntimeDependencies, "runs" | "worktrees" | "logger">,
+  { coordinationId, stepId, name, repository, folder, hasFolder, branch }: WorktreeOnMachine,
 ): Promise<void> {
-  // Somebody has removed it, or another process has not made it yet.
-  if (!hasFolder) return;
   const isUnknown = await runs.findOnDisk(coordinationId, ({ kind }) => kind === "unopened" || undefined);
   if (!isUnknown) return;
+  // Somebody has removed it, or another process has not made it yet.
+  if (!hasFolder) return worktrees.forget(name);
+  const git = `git -C ${quoteShellWord(repository)}`;
   logger.warn(
     { runId: coordinationId, stepId },
-    `the coordination of a worktree is not in the ledger, so nothing removes it: if nobody needs it, run \`git worktree remove --force ${folder}\` and then \`git branch -D ${branch}\` in its repository`,
+    `the coordination of a worktree is not in the ledger, so nothing removes it: if nobody needs it, run \`${git} worktree remove --force ${quoteShellWord(folder)}\` and then \`${git} branch -D ${quoteShellWord(branch)}\``,
   );
 }

@@ -1,5 +1,6 @@
 /** Owns: the JSON in a model's answer, which may stand in a fence or between words. */
 import { readUnfenced } from "../../std/foreign-text.ts";
+import { parseJsonOrNothing } from "../../std/parse-json.ts";
 
 const BRACKETS = [
   ["{", "}"],
@@ -16,13 +17,7 @@ export function listJson(text: string): unknown[] {
   const between = BRACKETS.map(([open, close]) =>
     text.slice(text.indexOf(open), text.lastIndexOf(close) + 1),
   ).toSorted((one, other) => other.length - one.length);
-  return [...new Set([readUnfenced(text), ...between])].map(parseJson).filter((value) => value !== undefined);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return [...new Set([readUnfenced(text), ...between])]
+    .map(parseJsonOrNothing)
+    .filter((value) => value !== undefined);
 }

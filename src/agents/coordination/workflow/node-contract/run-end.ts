@@ -58,6 +58,19 @@ export function draftStop(run: WorkflowRun, reason: string): WorkflowDraft[] {
     ]);
 }
 
+/** Drafts the end of a run because one of its nodes cannot go on: the node fails, and all others stop. */
+export function draftFailedEnd(
+  run: WorkflowRun,
+  nodeId: string,
+  error: { readonly code: string; readonly message: string },
+): WorkflowDraft[] {
+  return [
+    { type: "node.failed", nodeId, payload: { nodeId, error } },
+    ...draftStop(run, error.message).filter((draft) => draft.nodeId !== nodeId),
+    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
+  ];
+}
+
 function draftCompletedRun(ending: Ending): WorkflowDraft {
   return {
     type: "run.completed",

@@ -35,6 +35,7 @@ import { createAgentEffect, asksOf, agentOf, prepareEffect } from "./agent-node.
 import { identityOf } from "../state/workflow-state.ts";
 import { createChildEffect } from "./child-run.ts";
 import { describeEnd, draftFailed } from "./ends.ts";
+import { draftMemoryWritten } from "./memory-nodes.ts";
 
 export const agentInvocation: NodeType = {
   step: (view) => {
@@ -87,15 +88,14 @@ export function isLive({ node, settings }: NodeView): boolean {
   return settings.play?.isModelPlayed(node) !== true && node.node.config["mcp"] === undefined;
 }
 
-export const agentNode: NodeType = {
+export const agentNode: NodeType = withInvocation({
   check: ({ node: { id, agent, config } }) =>
     typeof (agent?.agentId ?? config["agentId"]) === "string" ? [] : [`node ${id} names no agent`],
-  step: (view) =>
-    isInvocation(view)
-      ? agentInvocation.step(view)
-      : { kind: "fail", error: { code: "agent_not_installed", message: "this host has no such agent" } },
-  settle: (view, effect, outcome) => agentInvocation.settle?.(view, effect, outcome) ?? [],
-};
+  step: () => ({
+    kind: "fail",
+    error: { code: "agent_not_installed", message: "this host has no such agent" },
+  }),
+});
 
 function draftCompletion(
   view: NodeView,
@@ -273,19 +273,11 @@ function stepMemory(view: NodeView, invocation: Invocation): NodeStep | undefine
   const [call] = calls;
   const note = call && noteIn(call.args);
   if (!call || !note || scope === undefined) return undefined;
-  const { agentId } = invocation.started;
-  const memoryId = memoryIdOf(call);
-  const payload = {
-    memoryRef: scope,
-    memoryId,
-    nodeId: view.nodeRun.nodeId,
-    agentId,
-    ...(note.tags.length > 0 && { tags: note.tags }),
-  };
+  const written = { scope, id: memoryIdOf(call), ...note };
   return {
     kind: "record",
-    drafts: [withNodeId(view, { type: "memory.written", payload } as const)],
-    memory: [{ scope, id: memoryId, ...note }],
+    drafts: [draftMemoryWritten(view, written, invocation.started.agentId)],
+    memory: [written],
   };
 }
 

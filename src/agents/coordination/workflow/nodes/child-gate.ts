@@ -269,12 +269,16 @@ export function draftHarvested(
 }
 
 /** Returns what the node outputs about its child and its gate when it ends. */
-export function createGateOutputs({ node }: NodeView, handoff: Handoff | undefined): Values {
+export function createChildOutputs({ node }: NodeView, handoff: Handoff | undefined): Values {
   if (!handoff) return {};
-  const goal = handoff.gaveUp ? { childGoalSatisfied: false } : {};
-  return gateOf(node) && handoff.childStatus === "completed"
-    ? { ...goal, ...createRulingOutputs(handoff) }
-    : goal;
+  const { childRunId, childStatus, gaveUp } = handoff;
+  const isRuled = gateOf(node) !== undefined && childStatus === "completed";
+  return {
+    ...(childRunId !== undefined && { childRunId }),
+    ...(childStatus && { childStatus }),
+    ...(gaveUp && { childGoalSatisfied: false }),
+    ...(isRuled && createRulingOutputs(handoff)),
+  };
 }
 
 function createRulingOutputs({ verdict, phase, answer, attestation }: Handoff): Values {

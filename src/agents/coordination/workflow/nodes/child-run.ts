@@ -10,6 +10,7 @@ import {
 import { identityOf } from "../state/workflow-state.ts";
 import { inputsOf, variableOf, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
+import { draftChanged, type DraftOfChange } from "./ends.ts";
 
 /** Names of one side by names of the other. */
 export type Mapping = Readonly<Record<string, string>>;
@@ -33,22 +34,10 @@ export function mapInputs({ run, graph }: NodeView, mapping: Mapping): Values {
 }
 
 /** Maps `{parent: child}`. Variables that the child has not set leave the parent's values alone. */
-export function harvest(
-  view: NodeView,
-  mapping: Mapping,
-  child: Values,
-): Extract<WorkflowDraft, { type: "variable.changed" }>[] {
-  return Object.entries(mapping).flatMap(([parent, name]) => {
-    if (!Object.hasOwn(child, name) || child[name] === undefined) return [];
-    const previous = variableOf(view.run, view.graph, parent);
-    const payload = {
-      name: parent,
-      ...(previous !== undefined && { previous }),
-      next: child[name],
-      nodeId: view.nodeRun.nodeId,
-    };
-    return [withNodeId(view, { type: "variable.changed", payload } as const)];
-  });
+export function harvest(view: NodeView, mapping: Mapping, child: Values): DraftOfChange[] {
+  return Object.entries(mapping).flatMap(([parent, name]) =>
+    Object.hasOwn(child, name) && child[name] !== undefined ? [draftChanged(view, parent, child[name])] : [],
+  );
 }
 
 /** RFC 0090 §C: nobody takes a run that gave up for one that reached its goal. */

@@ -9,7 +9,7 @@ import type { NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts
 import { findSupervisors } from "../state/graph.ts";
 import type { Handoff, RecordedDecision } from "../state/workflow-state.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { createGateOutputs, listGateProblems } from "./child-gate.ts";
+import { createChildOutputs, listGateProblems } from "./child-gate.ts";
 import { mappingOf, type Mapping } from "./child-run.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
@@ -70,16 +70,8 @@ function stepNextWorker(view: NodeView, { nextWorkerIds }: NextWorker): NodeStep
   if (handoffStep) return handoffStep;
   const index = handoff ? handoff.index + 1 : 0;
   const workerId = nextWorkerIds[index];
-  if (workerId === undefined) return { kind: "complete", outputs: createDispatchOutputs(view, handoff) };
+  if (workerId === undefined) return { kind: "complete", outputs: createChildOutputs(view, handoff) };
   return beginHandoff(view, workerId, handoverOf(view, { workerId, index }));
-}
-
-function createDispatchOutputs(view: NodeView, handoff: Handoff | undefined): Record<string, unknown> {
-  return {
-    ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
-    ...(handoff?.childStatus && { childStatus: handoff.childStatus }),
-    ...createGateOutputs(view, handoff),
-  };
 }
 
 function handoverOf(view: NodeView, { workerId, index }: Pick<Handoff, "workerId" | "index">): Handover {

@@ -3,7 +3,9 @@ import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts
 import { withNodeId, type EffectOutcome, type NodeError, type NodeView } from "../node-contract/node-type.ts";
 import { variableOf, type Values } from "../state/values.ts";
 
-export function draftChanged(view: NodeView, name: string, next: unknown): WorkflowDraft {
+export type DraftOfChange = WorkflowDraft & { readonly type: "variable.changed" };
+
+export function draftChanged(view: NodeView, name: string, next: unknown): DraftOfChange {
   const previous = variableOf(view.run, view.graph, name);
   const { nodeId } = view.nodeRun;
   return withNodeId(view, {

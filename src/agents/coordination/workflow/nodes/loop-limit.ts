@@ -1,7 +1,7 @@
 /** Owns: that a supervisor's loop ends (RFC 0058). Each decision is a turn, and each time that a worker is sent back. */
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeView } from "../node-contract/node-type.ts";
-import { draftStop } from "../node-contract/run-end.ts";
+import { draftFailedEnd } from "../node-contract/run-end.ts";
 
 /** Turn N + 1 is refused, and with it the run. `undefined`: the turn may be taken. */
 export function draftLoopLimit({ run, settings, nodeRun }: NodeView): WorkflowDraft[] | undefined {
@@ -19,8 +19,6 @@ export function draftLoopLimit({ run, settings, nodeRun }: NodeView): WorkflowDr
   const { nodeId } = nodeRun;
   return [
     { type: "cap.breached", nodeId, payload: { kind: "loop-iterations", limit, observed: turn, nodeId } },
-    { type: "node.failed", nodeId, payload: { nodeId, error } },
-    ...draftStop(run, error.message).filter((draft) => draft.nodeId !== nodeId),
-    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
+    ...draftFailedEnd(run, nodeId, error),
   ];
 }

@@ -101,19 +101,26 @@ function stepWriting(view: NodeView, notes: readonly Note[]): NodeStep {
     scope,
     id: `${identityOf(view.run)}:${nodeId}:${executions}:${index}`,
   }));
-  const drafts = memory.map(({ id, tags }) =>
-    withNodeId(view, {
-      type: "memory.written",
-      payload: {
-        memoryRef: scope,
-        memoryId: id,
-        nodeId,
-        ...(agentId !== undefined && { agentId }),
-        ...(tags.length > 0 && { tags: [...tags] }),
-      },
-    } as const),
-  );
+  const drafts = memory.map((note) => draftMemoryWritten(view, note, agentId));
   return { kind: "record", drafts, memory };
+}
+
+/** Drafts that a note is in memory; its content is not in the log. */
+export function draftMemoryWritten(
+  view: NodeView,
+  { scope, id, tags }: MemoryNote,
+  agentId: string | undefined,
+): WorkflowDraft {
+  return withNodeId(view, {
+    type: "memory.written",
+    payload: {
+      memoryRef: scope,
+      memoryId: id,
+      nodeId: view.nodeRun.nodeId,
+      ...(agentId !== undefined && { agentId }),
+      ...(tags.length > 0 && { tags: [...tags] }),
+    },
+  });
 }
 
 function createReadEffect(

@@ -13,9 +13,8 @@ import {
 } from "../node-contract/node-type.ts";
 import { isAgreed } from "../state/review.ts";
 import type { Answer, Handoff } from "../state/workflow-state.ts";
-import type { Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
-import { gateOf, createGateOutputs, listGateProblems } from "./child-gate.ts";
+import { gateOf, createChildOutputs, listGateProblems } from "./child-gate.ts";
 import { createChildEffect, draftGivenUp, harvest, mapInputs, mappingOf } from "./child-run.ts";
 import { describeEnd, draftCompleted, draftFailed } from "./ends.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
@@ -134,14 +133,11 @@ function stepGated(view: NodeView): NodeStep {
 
 function endGated(view: NodeView, handoff: Handoff): NodeStep {
   const error = problemOf(handoff);
-  const outputs: Values = {
-    ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
-    ...(handoff.childStatus && { childStatus: handoff.childStatus }),
-    ...createGateOutputs(view, handoff),
-  };
   // A child that was never there is no failure of a child.
   const isAbsorbed = isAbsorbing(view) && handoff.childRunId !== undefined;
-  return error && !isAbsorbed ? { kind: "fail", error } : { kind: "complete", outputs };
+  return error && !isAbsorbed
+    ? { kind: "fail", error }
+    : { kind: "complete", outputs: createChildOutputs(view, handoff) };
 }
 
 /** Returns why nothing of the child was merged where something should have been. */

@@ -13,7 +13,7 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { identityOf } from "../state/workflow-state.ts";
+import { draftSuspension } from "../node-contract/suspension.ts";
 import { peerOf } from "./child-run.ts";
 import { draftCompleted, draftFailed } from "./ends.ts";
 import { inputsOf, variableOf, type Values } from "../state/values.ts";
@@ -211,25 +211,10 @@ function statusOf(outcome: EffectOutcome): "error" | "forbidden" | "rate_limited
 }
 
 function draftQuestion(view: NodeView, state: string): readonly WorkflowDraft[] {
-  const { nodeId } = view.nodeRun;
-  const interruptId = `${nodeId}~${view.nodeRun.interrupts + 1}`;
-  const key = `${identityOf(view.run)}:${interruptId}`;
   const question =
     state === "auth-required"
       ? "The remote agent needs to be authorised."
       : "The remote agent asks for more.";
-  return [
-    withNodeId(view, {
-      type: "node.suspended",
-      payload: { nodeId, interruptId, kind: "clarification", key, reason: state },
-    }),
-    withNodeId(view, {
-      type: "interrupt.requested",
-      payload: {
-        kind: "clarification",
-        key,
-        data: { questions: [{ id: "q1", question }], contextType: state },
-      },
-    }),
-  ];
+  const data = { questions: [{ id: "q1", question }], contextType: state };
+  return draftSuspension(view, { kind: "clarification", reason: state, data });
 }

@@ -18,8 +18,13 @@ const PLAIN: ReadonlySet<string> = new Set(["model", "modelClass", "temperature"
 
 /** Lists what `configurable.ai` has of an option, nested and with dots. Null stands for nothing. */
 export function listBelowAi(configurable: Values, key: string): unknown[] {
-  const nested = isRecord(configurable["ai"]) ? configurable["ai"] : {};
-  return [nested[key], configurable[`ai.${key}`]].filter((value) => value !== undefined && value !== null);
+  return [readNested(configurable)[key], configurable[`ai.${key}`]].filter(
+    (value) => value !== undefined && value !== null,
+  );
+}
+
+function readNested({ ai }: Values): Values {
+  return isRecord(ai) ? ai : {};
 }
 
 /** Reads an option of `configurable.ai`; what the protocol has beside it comes second. A value that cannot be read hides no other. */
@@ -30,6 +35,38 @@ export function readAiOption<T>(
 ): T | undefined {
   const values = [...listBelowAi(configurable, key), ...(PLAIN.has(key) ? [configurable[key]] : [])];
   return values.map(read).find((value) => value !== undefined);
+}
+
+/**
+ * Returns the overlay with which a branch's options of a model count once it is put over those of the source, name by name: each
+ * option has its value in every spelling that the source has, and `ai` has the members of the source's that the overlay lacks.
+ */
+export function completeOverlay(source: Values, overlay: Values): Values {
+  const values = readOverlaidOptions(overlay);
+  const flat = [...values].flatMap(([key, value]) =>
+    listFlatSpellings(key).flatMap((spelling) =>
+      Object.hasOwn(source, spelling) ? [[spelling, value] as const] : [],
+    ),
+  );
+  const ofSource = readNested(source);
+  const nested = [...values].filter(([key]) => Object.hasOwn(ofSource, key));
+  const isNested = overlay["ai"] === undefined ? nested.length > 0 : isRecord(overlay["ai"]);
+  const ai = { ...ofSource, ...Object.fromEntries(nested), ...readNested(overlay) };
+  return { ...Object.fromEntries(flat), ...overlay, ...(isNested && { ai }) };
+}
+
+/** Reads the options of a model that an overlay states in any spelling. One that is null there is left out. */
+function readOverlaidOptions(overlay: Values): ReadonlyMap<string, unknown> {
+  const flat = Object.keys(overlay).flatMap((name) => {
+    if (name.startsWith("ai.")) return [name.slice("ai.".length)];
+    return PLAIN.has(name) ? [name] : [];
+  });
+  const keys = [...Object.keys(readNested(overlay)), ...flat];
+  return new Map(keys.map((key) => [key, readAiOption(overlay, key, (value) => value ?? undefined) ?? null]));
+}
+
+function listFlatSpellings(key: string): string[] {
+  return PLAIN.has(key) ? [`ai.${key}`, key] : [`ai.${key}`];
 }
 
 /**

@@ -19,7 +19,7 @@ import { variablesOf, type Values } from "./values.ts";
 export interface ChildRun {
   readonly runId: string;
   readonly status: WorkflowStatus;
-  /** True where it asks somebody something while other nodes of it work. */
+  /** True where it asks somebody something while other nodes of it work, or while it is paused. */
   readonly isAsking?: true;
   /** The runs that it waits for in turn. Absent: there are none, or it is not looked into. */
   readonly childRuns?: readonly ChildRun[];
@@ -48,7 +48,7 @@ const WAITING = {
 export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary {
   const { owner, workflowId, parent } = run.started;
   const status = statusOf(run);
-  const isAsking = status === "running" && !isMaterialising(run) && findAskingNode(run) !== undefined;
+  const isAsking = isAskingUnseen(run, status);
   return {
     kind: "workflow",
     status,
@@ -60,6 +60,12 @@ export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary 
     // Whoever started a fork's source did not start the fork.
     ...(parent && !run.origin && { parent }),
   };
+}
+
+/** True where the run asks somebody something and its status does not tell that: other nodes work, or it is paused. */
+function isAskingUnseen(run: WorkflowRun, status: WorkflowStatus): boolean {
+  if (hasRunEnded(status) || isMaterialising(run) || status.startsWith("waiting-")) return false;
+  return findAskingNode(run) !== undefined;
 }
 
 /** Returns the node that has waited longest for somebody, unless another one works. */

@@ -147,7 +147,7 @@ function optionsOf(configurable: Values): AiOptions {
     const value = readAiOption(configurable, key, readName);
     return value === undefined ? {} : { [key]: value };
   };
-  const readNumberOption = (key: string, max: number) => {
+  const readNumberOption = (key: string, max?: number) => {
     const value = readAiOption(configurable, key, (candidate) => readNumber(candidate, 0, max));
     return value === undefined ? {} : { [key]: value };
   };
@@ -156,7 +156,7 @@ function optionsOf(configurable: Values): AiOptions {
     ...readTextOption("provider"),
     ...readTextOption("modelClass"),
     ...readNumberOption("temperature", 2),
-    ...readNumberOption("maxTokens", AGENT_BOUNDS.tokensMax),
+    ...readNumberOption("maxTokens"),
   };
 }
 

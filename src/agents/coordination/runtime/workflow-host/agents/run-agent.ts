@@ -118,16 +118,12 @@ export async function* followRun(
 function isFarEnough(run: RunSnapshot, until: FollowedUntil): boolean {
   if (hasRunEnded(run.status)) return true;
   if (until === "ended") return false;
-  return run.status.startsWith("waiting-") || (until === "asking" && isAskingBesideWork(run));
+  return run.status.startsWith("waiting-") || (until === "asking" && isAskingUnseen(run));
 }
 
-/** True where the run, or one that it waits for, asks somebody something while other nodes of it work. */
-function isAskingBesideWork({
-  status,
-  interrupt,
-  childRuns = [],
-}: RunSnapshot & Partial<WaitingRun>): boolean {
-  return status === "running" && (interrupt !== undefined || childRuns.some(isAskingSomebody));
+/** True where the run, or one that it waits for, asks somebody something, while other nodes of it work or while it is paused. */
+function isAskingUnseen({ interrupt, childRuns = [] }: RunSnapshot & Partial<WaitingRun>): boolean {
+  return interrupt !== undefined || childRuns.some(isAskingSomebody);
 }
 
 /** True where a run, as others are told of it, or one that it waits for asks somebody something. */

@@ -3,9 +3,9 @@
  */
 import { CoordinationError, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
-import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { isOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import { isEndedPhase, isMaterialising, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import {
   appendPlanned,
   isConflict,
@@ -153,14 +153,10 @@ function noteAppended(driving: Driving, entry: DrivenRun, events: readonly Workf
   if (isEndedPhase(run.phase)) {
     ownRuns.remove(run.runId);
     usage.forget(run.runId);
-  } else if (events[0]?.sequence === 0) ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isChildHere(run) });
+  } else if (events[0]?.sequence === 0)
+    ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isOnThisHost(run.started.parent) });
   entry.pending.plannedLength = run.nextSequence;
   if (isNews) for (const listener of listeners) listener(entry.loadedRun, events);
-}
-
-/** True for a run that another one of this ledger began. */
-function isChildHere({ started: { parent } }: WorkflowRun): boolean {
-  return parent !== undefined && parent.wellKnownUrl === undefined;
 }
 
 function performEffects(driving: Driving, entry: DrivenRun, { effects, events, wakeAtMs }: Planned): void {

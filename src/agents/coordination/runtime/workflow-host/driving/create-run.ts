@@ -4,6 +4,7 @@ import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts
 import type { WorkflowNode } from "../../../contracts/workflows/workflow-definition.ts";
 import {
   findPayloadProblem,
+  isOnThisHost,
   type ParentRun,
   type WorkflowEvent,
   type WorkflowPayloads,
@@ -16,6 +17,7 @@ import {
 } from "../../../workflow/node-contract/conformance-parts.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
+import { listBelowAi } from "../../../workflow/state/model-options.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
@@ -254,6 +256,12 @@ export function findUnkeptOptionRefusal(
 ): HostRefusal | undefined {
   const provider = findScriptedProvider(configurable);
   if (provider) return refuse("mock_provider_forbidden", provider.message, provider.details);
+  if (listBelowAi(configurable, "credentialRef").length > 0)
+    return refuse(
+      "capability_required",
+      "this host asks models with its own credentials; leave `configurable.ai.credentialRef` out, or set it to null in the overlay of a branch",
+      { requiredCapability: "aiProviders.byok" },
+    );
   const { promptOverrides } = configurable;
   const isKept = isRecord(promptOverrides) && Object.keys(promptOverrides).length === 0;
   if (promptOverrides === undefined || promptOverrides === null || isKept) return undefined;
@@ -295,7 +303,7 @@ function createStartedEvent(
       ...(agent && { agent: { agentId: agent.agentId, source: agent.source } }),
       ...(Object.keys(agents).length > 0 && { agents }),
       ...pickStatedOptions(newRun),
-      ...(parent?.eventId !== undefined && isForeign(parent) && { causationHostId: parent.hostId }),
+      ...(parent?.eventId !== undefined && !isOnThisHost(parent) && { causationHostId: parent.hostId }),
     },
   };
 }
@@ -345,8 +353,4 @@ async function withoutClaims(
   const { parent: _parent, ...alone } = deepRun;
   const run = (await driver.newest(parent.runId as CoordinationId))?.run;
   return run?.started.owner.tenant === tenant ? { ...deepRun, parent } : alone;
-}
-
-export function isForeign({ wellKnownUrl }: ParentRun): boolean {
-  return wellKnownUrl !== undefined;
 }

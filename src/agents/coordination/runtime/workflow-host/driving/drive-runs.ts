@@ -8,7 +8,7 @@
 import { isCoordinationError } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
-import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { isOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import { isConflict, planOn, draftResumption, withFirst, type Planned } from "./plan-runs.ts";
 import { dropRun, entryOf, forgetEntry, HOST_STOPS, runInTurn, type DrivenRun } from "./driven-runs.ts";
@@ -235,7 +235,7 @@ async function adoptIfOwn(driving: Driving, runId: CoordinationId): Promise<void
   const owned = (await store.owners.ownersOf([runId])).get(runId);
   if (owned?.id !== owner.id || driving.pending.has(runId)) return;
   const parent = (await store.entry(runId))?.summary.parent;
-  ownRuns.add(runId, owned.token, { isChild: parent !== undefined && parent.wellKnownUrl === undefined });
+  ownRuns.add(runId, owned.token, { isChild: isOnThisHost(parent) });
   await adoptRun(driving, runId);
 }
 

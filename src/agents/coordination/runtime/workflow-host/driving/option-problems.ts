@@ -23,14 +23,16 @@ const RANGES = {
 /** The options that the protocol has below `ai` too. */
 const BELOW_AI = ["temperature", "maxTokens"] as const;
 
-/** Lists the options that are numbers and are out of their range. */
+/** Lists the options that are numbers and are out of their range. Null stands for nothing, as in the overlay of a branch. */
 export function listOptionsOutOfRange(
   { runDurationMsMax }: Pick<WorkflowSettings, "runDurationMsMax">,
   configurable: Values,
 ): string[] {
   const ranges = { ...RANGES, runTimeoutMs: { ...RANGES.runTimeoutMs, max: runDurationMsMax } };
   const plain = Object.entries(ranges).flatMap(([key, range]) =>
-    configurable[key] === undefined ? [] : describeOutOfRange(key, configurable[key], range),
+    configurable[key] === undefined || configurable[key] === null
+      ? []
+      : describeOutOfRange(key, configurable[key], range),
   );
   const belowAi = BELOW_AI.flatMap((key) =>
     listBelowAi(configurable, key).flatMap((value) => describeOutOfRange(`ai.${key}`, value, RANGES[key])),

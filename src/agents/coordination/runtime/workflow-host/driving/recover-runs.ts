@@ -4,6 +4,7 @@
  */
 import { addMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import { isOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import type { RunDriver } from "./drive-runs.ts";
@@ -124,7 +125,7 @@ async function adoptOne(recovering: Recovering, run: OwnedRun): Promise<void> {
     const entry = await store.entry(runId);
     if (!entry) return;
     const { summary } = entry;
-    runs.noteOwned(run, { isChild: isChildHere(entry) });
+    runs.noteOwned(run, { isChild: isOnThisHost(summary.parent) });
     // Counted by its summary, so that a run which only waits is not read.
     usage.note(runId, summary);
     // Its parent may have ended since, which its own log does not tell.
@@ -137,10 +138,6 @@ async function adoptOne(recovering: Recovering, run: OwnedRun): Promise<void> {
     logger.error(fields, "a run left behind could not be looked at");
     recovering.failed = [...recovering.failed, run];
   }
-}
-
-function isChildHere({ summary: { parent } }: WorkflowEntry): boolean {
-  return parent !== undefined && parent.wellKnownUrl === undefined;
 }
 
 /** A process may have ended a run and gone before it told the children of that run, which other processes drive. */

@@ -11,8 +11,7 @@ import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { eventOf } from "../../../workflow/advance-run.ts";
 import {
-  copyRecorded,
-  replayRecorded,
+  replayPart,
   type AskEffect,
   type RecordedPart,
   type ReplayedPart,
@@ -105,14 +104,8 @@ function partOf(
   { run, graph }: LoadedRun,
   { recorded, derivesFrom, askedEffectId }: Part,
 ): ReplayedPart | undefined {
-  const context = {
-    graph,
-    settings,
-    derivesFrom,
-    ...(askedEffectId !== undefined && { askedEffectId }),
-  };
   try {
-    return copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, context, recorded);
+    return replayPart(run, { graph, settings, derivesFrom, askedEffectId }, recorded);
   } catch (error) {
     if (isCoordinationError(error) && error.code === "INVARIANT_VIOLATED") return undefined;
     throw error;

@@ -13,7 +13,7 @@ import {
   type EpochMs,
   type StepId,
 } from "../../../contracts/ids.ts";
-import { checkAnswerSchema, type Check } from "../../../contracts/verification.ts";
+import { checkAnswerSchema, createNoVerdict, type Check } from "../../../contracts/verification.ts";
 import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
 import { maskSensitive } from "../../../workflow/state/run-view.ts";
@@ -245,11 +245,4 @@ async function answerOf(
     cancel();
     request.signal.removeEventListener("abort", stop);
   }
-}
-
-function createNoVerdict(
-  because: (CheckAnswer & { readonly kind: "none" })["because"],
-  message: string,
-): CheckAnswer & { readonly kind: "none" } {
-  return { kind: "none", because, message };
 }

@@ -38,45 +38,62 @@ export async function askAgain(
   const { run, graph } = loadedRun;
   const { effect, recorded, sourceRunId } = call;
   const { nodeId } = effect;
-  const changed = findOtherRequest(dependencies, loadedRun, call);
-  if (changed) return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: changed });
+  const compared = compareRequests(dependencies, loadedRun, call);
+  if (compared.kind === "other")
+    return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: compared.event });
   const original = findRecordedEnvelope(nodeId, recorded);
   const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
   const isAsked = effect.request.isPlayed === true || dependencies.settings.replayReinvokesModels === true;
   if (!original || isSupervisor || !isAsked) return [];
   const { tenant } = run.started.owner;
-  const replayed = envelopeOf(await askModel(dependencies, { effect, tenant, signal }));
+  const recordedEffect = { ...effect, request: compared.request };
+  const replayed = envelopeOf(await askModel(dependencies, { effect: recordedEffect, tenant, signal }));
   return replayed === undefined || replayed === original.kind
     ? []
     : draftDivergenceAtRefusal(run, { sourceRunId, nodeId, original, replayed });
 }
 
-/** The event that names the recorded request, where that is not the one that would be made now. */
-function findOtherRequest(
+type Compared =
+  | { readonly kind: "same"; readonly request: ModelAsk }
+  /** The event names the recorded request, which is not the one that would be made now. */
+  | { readonly kind: "other"; readonly event: WorkflowEvent };
+
+/** Returns the request as it was recorded: the one that would be made now, or the one of earlier releases. */
+function compareRequests(
   dependencies: AskAgainDependencies,
   loadedRun: LoadedRun,
   { effect, recorded }: RecordedCall,
-): WorkflowEvent | undefined {
+): Compared {
   const { request, nodeId } = effect;
   // How the run stood is put before the model by the host, in words of its own; it follows from the log.
-  if (request.turn) return undefined;
+  if (request.turn) return { kind: "same", request };
   const recordedAsk = recorded.find(({ type, nodeId: at }) => at === nodeId && ENDS_OR_ASKS.has(type));
-  if (recordedAsk?.type !== "coordination.model_asked") return undefined;
+  if (recordedAsk?.type !== "coordination.model_asked") return { kind: "same", request };
   const { provider, model, requestDigest } = recordedAsk.payload;
-  const isRecorded = (possible: ModelAsk): boolean => {
+  const isRecorded = (ask: ModelAsk): boolean => {
     // Another name of the host's model makes no other request; another model of the node does.
-    const named = { provider, model: modelOf(possible, model) };
-    return modelAskedOf(dependencies, possible, named)?.digest === requestDigest;
+    const named = { provider, model: modelOf(ask, model) };
+    return modelAskedOf(dependencies, ask, named)?.digest === requestDigest;
   };
-  return isRecorded(request) || isRecorded(createEarlierRequest(loadedRun, effect)) ? undefined : recordedAsk;
+  const possible = [request, createEarlierRequest(loadedRun, effect)].filter(isRecorded);
+  // The digest has the provider that was asked, and not the one that the run names; earlier releases ignored that one.
+  const isOfProvider = ({ provider: named = provider }: ModelAsk): boolean => named === provider;
+  const same = possible.find(isOfProvider) ?? possible[0];
+  return same ? { kind: "same", request: same } : { kind: "other", event: recordedAsk };
 }
 
-/** Creates the request that earlier releases made, in which the node's configuration went before the run's options. */
+/** Creates the request of earlier releases: the node's configuration went before the run's options, which named no provider. */
 function createEarlierRequest(
   { run, graph }: LoadedRun,
   { nodeId, request }: RecordedCall["effect"],
 ): ModelAsk {
-  const { model: _model, temperature: _temperature, ...rest } = request;
+  const {
+    model: _model,
+    temperature: _temperature,
+    provider: _provider,
+    routedModel: _routedModel,
+    ...rest
+  } = request;
   const config = graph.nodes.get(nodeId)?.node.config ?? {};
   return { ...rest, ...readEarlierModelOptions(run.started.configurable, config, MAX_TOKENS) };
 }

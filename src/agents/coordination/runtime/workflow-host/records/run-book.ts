@@ -5,6 +5,8 @@ import {
   readWorkflowDefinition,
   type WorkflowDefinition,
 } from "../../../contracts/workflows/workflow-definition.ts";
+import type { WorkflowStore } from "../../../ports/workflow-store.ts";
+import { rememberNewest } from "../../../std/remember-newest.ts";
 import { evolveWorkflow, foldWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
@@ -147,11 +149,15 @@ async function graphOf(book: Book, sha256: string): Promise<NodeGraph> {
   const cachedGraph = book.graphs.get(sha256);
   if (cachedGraph) return cachedGraph;
   const { graph } = await loadRunnable(book, sha256);
-  remember(book.graphs, sha256, graph, book.shared.size + GRAPHS_MAX);
+  rememberNewest(book.graphs, sha256, graph, book.shared.size + GRAPHS_MAX);
   return graph;
 }
 
-async function loadRunnable({ store: from }: Book, sha256: string): Promise<RunnableWorkflow> {
+/** Reads a definition that runs were started with. @throws CoordinationError `EVENT_UNREADABLE` where it is none any more. */
+export async function loadRunnable(
+  { store: from }: { readonly store: Pick<WorkflowStore, "definition"> },
+  sha256: string,
+): Promise<RunnableWorkflow> {
   const found = runnableOf(await from.definition(sha256), sha256);
   if (!found) throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
   return found;
@@ -184,12 +190,4 @@ async function store(
   if (tenant === undefined && stored.has(sha256)) return;
   await on.putDefinition({ sha256, workflowId, text, ...(tenant !== undefined && { tenant }) });
   stored.add(sha256);
-}
-
-function remember<K, V>(map: Map<K, V>, key: K, value: V, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= max) return;
-  const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
 }

@@ -1,6 +1,7 @@
 /** Owns: pausing, resuming and cancelling runs, and the runs that they started. */
 import { readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, formatTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import { isOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-commands.ts";
@@ -128,7 +129,7 @@ async function isChildOf({ store }: Hosting, runId: string, parentRunId: string)
 /** Cancels a run whose parent ended while nobody was there to tell it. True when it did. */
 export async function endOrphan(hosting: Hosting, { runId, summary }: WorkflowEntry): Promise<boolean> {
   const { parent, tenant } = summary;
-  if (!parent || parent.wellKnownUrl !== undefined) return false;
+  if (!isOnThisHost(parent)) return false;
   const above = await hosting.store.entry(parent.runId as CoordinationId);
   const hasEnded = above !== undefined && hasRunEnded(above.summary.status);
   return hasEnded && endAbandoned(hosting, { runId, tenant, parentRunId: parent.runId });

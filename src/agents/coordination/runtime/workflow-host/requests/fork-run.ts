@@ -14,15 +14,12 @@ import {
 } from "../../../contracts/ids.ts";
 import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
-import {
-  findPayloadProblem,
-  type WorkflowEvent,
-  type WorkflowPayloads,
-} from "../../../contracts/workflows/workflow-events.ts";
+import type { WorkflowEvent, WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { findOptionRefusal, findUnkeptOptionRefusal, refuse } from "../driving/create-run.ts";
+import { refuse } from "../driving/create-run.ts";
+import { completeRequest, refuseBrokenOptions } from "./fork-options.ts";
 import type { Hosting } from "./hosting.ts";
 import type { CountedRun } from "../records/tenant-usage.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
@@ -252,17 +249,21 @@ async function readBeginning(
     const message = "the log of the run does not begin";
     return refuseUnavailable(forkAsked.place, "event_log_unavailable", { message, sequence: 0 });
   }
+  const overlaid = {
+    ...forkAsked,
+    request: completeRequest(forkAsked.request, forkAsked.place.source, first.payload),
+  };
   const refusal =
     refuseBeyondCaller(forkAsked, first.payload) ??
     (await refuseUnplayed(forking, first.payload.definition)) ??
-    (await refuseBrokenOverlay(forking, forkAsked, first.payload));
+    (await refuseBrokenOptions(forking, overlaid, first.payload));
   if (refusal) return refusal;
-  const origin = await originOf(forking, forkAsked);
+  const origin = await originOf(forking, overlaid);
   return {
     origin,
     first:
       origin.until === 0
-        ? createFirstEventAnew(forking, forkAsked, first)
+        ? createFirstEventAnew(forking, overlaid, first)
         : { ...first, runId: forkAsked.runId },
   };
 }
@@ -279,31 +280,6 @@ function refuseBeyondCaller(
         "forbidden",
         "the run may use tools that its caller may not use, so only a replay of it is allowed",
       );
-}
-
-/** Refuses an overlay that the source's caller could not have asked for either, and a branch whose options would be ignored. */
-async function refuseBrokenOverlay(
-  forking: ForkDependencies,
-  { request: { overlay = {} }, place }: ForkToBegin,
-  { definition, inputs, configurable }: Started["payload"],
-): Promise<HostRefusal | undefined> {
-  if (place.mode === "replay") return undefined;
-  const merged = { ...configurable, ...place.source.origin?.configurable, ...overlay.configurable };
-  if (Object.keys(overlay).length === 0) return findUnkeptOptionRefusal(merged);
-  const workflow = await forking.book.runnable(definition);
-  const refusal = await findOptionRefusal(forking, workflow, { configurable: merged, inputs });
-  if (refusal) return refusal;
-  const problem = findPayloadProblem("run.started", {
-    ...({ definition, inputs, configurable: merged } as object),
-    workflowId: "w",
-    transport: "rest",
-    memoryScope: "s",
-    owner: { tenant: "t", principal: "p" },
-    ...overlay,
-  });
-  return problem === undefined
-    ? undefined
-    : refuse("validation_error", `the request cannot be recorded: ${problem}`);
 }
 
 async function originOf(

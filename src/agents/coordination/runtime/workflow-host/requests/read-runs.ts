@@ -89,9 +89,13 @@ async function readChildRuns(hosting: Hosting, run: WorkflowRun, reading: TreeRe
   return children.flat();
 }
 
-/** Reads how a run is that another one waits for. Its summary does not tell that it waits for somebody by a run of its own. */
+/**
+ * Reads how a run is that another one waits for. Its summary does not tell that it waits for somebody by a run of its own, which goes
+ * on while it is paused.
+ */
 async function readChildRun(hosting: Hosting, child: ChildRun, reading: TreeReading): Promise<ChildRun> {
-  if (child.status !== "running" || reading.looksLeft === 0) return child;
+  const isSettled = hasRunEnded(child.status) || child.status.startsWith("waiting-");
+  if (isSettled || reading.looksLeft === 0) return child;
   reading.looksLeft -= 1;
   // A log that cannot be read is no reason to show nothing of the run above.
   const loadedRun = await hosting.runs.newest(child.runId as CoordinationId).catch(() => undefined);

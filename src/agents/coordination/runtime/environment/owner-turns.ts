@@ -1,0 +1,60 @@
+/**
+ * Owns: which sessions, owners of coordinations and spawned children, are in the middle of a turn, as far as this
+ * process has seen. It delays the end of a coordination, and that of a child whose first turn is over, and is never
+ * recorded: after a restart no turn is known, and quiet time alone decides.
+ */
+import { addMs, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
+import { rememberNewest } from "../../std/remember-newest.ts";
+
+/** A turn whose end was never seen stops counting after this. */
+const TURN_MS_MAX = 6 * 3_600_000;
+const SESSIONS_MAX = 10_000;
+
+export interface OwnerTurns {
+  began(session: SessionKey, runId: string, now: EpochMs): void;
+  ended(session: SessionKey, runId: string, now: EpochMs): void;
+  /** Since when the session has been quiet; `undefined` while a turn is under way, 0 when none was seen. */
+  quietSince(session: SessionKey, now: EpochMs): EpochMs | undefined;
+  /** True when a turn of the session is under way that had begun by `atMs`. */
+  isUnderWaySince(session: SessionKey, atMs: EpochMs, now: EpochMs): boolean;
+}
+
+interface Turn {
+  readonly runId: string;
+  readonly beganAtMs: EpochMs;
+}
+
+interface Turns {
+  /** A session has one turn at a time: the newest one ends those before, also where their end was not heard. */
+  active: Turn | undefined;
+  endedAtMs: EpochMs;
+}
+
+export function createOwnerTurns(): OwnerTurns {
+  const sessions = new Map<SessionKey, Turns>();
+  const turnsOf = (session: SessionKey): Turns => {
+    const turns: Turns = sessions.get(session) ?? { active: undefined, endedAtMs: 0 as EpochMs };
+    rememberNewest(sessions, session, turns, SESSIONS_MAX);
+    return turns;
+  };
+  const findActive = (session: SessionKey, now: EpochMs): Turn | undefined => {
+    const active = sessions.get(session)?.active;
+    return active && addMs(active.beganAtMs, TURN_MS_MAX) >= now ? active : undefined;
+  };
+  return {
+    began: (session, runId, now) => {
+      turnsOf(session).active = { runId, beganAtMs: now };
+    },
+    ended: (session, runId, now) => {
+      const turns = turnsOf(session);
+      if (turns.active?.runId === runId) turns.active = undefined;
+      turns.endedAtMs = now;
+    },
+    quietSince: (session, now) =>
+      findActive(session, now) ? undefined : (sessions.get(session)?.endedAtMs ?? (0 as EpochMs)),
+    isUnderWaySince: (session, atMs, now) => {
+      const active = findActive(session, now);
+      return active !== undefined && active.beganAtMs <= atMs;
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/** Owns: the options of a branch: how its overlay is put over the options of its source, and what is refused in them. */
+import { findPayloadProblem, type WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
+import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
+import { isRecord } from "../../../std/is-record.ts";
+import { completeOverlay } from "../../../workflow/state/model-options.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { findOptionRefusal, findUnkeptOptionRefusal, refuse } from "../driving/create-run.ts";
+import type { ForkRun, HostRefusal } from "../records/workflow-host.ts";
+import type { Hosting } from "./hosting.ts";
+
+type Started = WorkflowPayloads["run.started"];
+
+interface OptionsOfFork {
+  readonly request: ForkRun;
+  readonly place: { readonly source: WorkflowEntry };
+}
+
+/**
+ * Returns the request with an overlay whose options of a model count whichever spelling the source has of them. That overlay is
+ * recorded, so that the fork's log folds as the logs of earlier releases do: name by name.
+ */
+export function completeRequest(request: ForkRun, source: WorkflowEntry, started: Started): ForkRun {
+  const { overlay } = request;
+  if (!overlay?.configurable) return request;
+  const configurable = completeOverlay(readSourceOptions(source, started), overlay.configurable);
+  return { ...request, overlay: { ...overlay, configurable } };
+}
+
+function readSourceOptions({ origin }: WorkflowEntry, { configurable }: Started) {
+  return { ...configurable, ...origin?.configurable };
+}
+
+/** Omits the options that are null, and those of `ai`. */
+function omitNulls(options: Values): Values {
+  const stated = Object.entries(options).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    stated.map(([name, value]) => [name, name === "ai" && isRecord(value) ? omitNulls(value) : value]),
+  );
+}
+
+/** Refuses an overlay that the source's caller could not have asked for either, and a branch whose options would be ignored. */
+export async function refuseBrokenOptions(
+  forking: Pick<Hosting, "book" | "settings" | "contract">,
+  { request: { mode, overlay = {} }, place }: OptionsOfFork,
+  started: Started,
+): Promise<HostRefusal | undefined> {
+  if (mode === "replay") return undefined;
+  const { definition, inputs } = started;
+  const configurable = { ...readSourceOptions(place.source, started), ...overlay.configurable };
+  if (Object.keys(overlay).length === 0) return findUnkeptOptionRefusal(configurable);
+  const workflow = await forking.book.runnable(definition);
+  const asWritten = await findOptionRefusal(forking, workflow, { configurable, inputs });
+  // A schema of the workflow takes null in an option of its own only where it says so.
+  const refusal =
+    asWritten &&
+    (await findOptionRefusal(forking, workflow, { configurable: omitNulls(configurable), inputs }));
+  if (refusal) return refusal;
+  const problem = findPayloadProblem("run.started", {
+    ...({ definition, inputs, configurable } as object),
+    workflowId: "w",
+    transport: "rest",
+    memoryScope: "s",
+    owner: { tenant: "t", principal: "p" },
+    ...overlay,
+  });
+  return problem === undefined
+    ? undefined
+    : refuse("validation_error", `the request cannot be recorded: ${problem}`);
+}

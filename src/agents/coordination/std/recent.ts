@@ -1,0 +1,26 @@
+/** Owns: maps that forget their oldest entries beyond a given number. */
+import { rememberNewest } from "./remember-newest.ts";
+
+/** A bounded memory of the newest entries: what it forgets must be recoverable elsewhere. */
+export interface Recent<V> {
+  get(key: string): V | undefined;
+  set(key: string, value: V): void;
+  delete(key: string): void;
+  readonly size: number;
+}
+
+export function createRecent<V>(entriesMax: number): Recent<V> {
+  const entries = new Map<string, V>();
+  return {
+    get size() {
+      return entries.size;
+    },
+    get: (key) => entries.get(key),
+    set: (key, value) => {
+      rememberNewest(entries, key, value, entriesMax);
+    },
+    delete: (key) => {
+      entries.delete(key);
+    },
+  };
+}

@@ -1,0 +1,80 @@
+/** Owns: finding damage in the files of workspaces. */
+import { hash } from "node:crypto";
+import { hashVersion, type FileRow } from "../workspace-versions.ts";
+import { createRowCheck, type RowCheck } from "./row-check.ts";
+
+type StoredVersion = FileRow & {
+  readonly tenant: string;
+  readonly scope: string;
+  readonly content: string | null;
+  readonly hash: Buffer;
+  readonly event_key: number | null;
+  readonly run_id: string | null;
+  readonly sequence: number | null;
+  readonly type: string | null;
+  readonly payload: string | null;
+};
+
+/** Checks each version by its hash, and that an event records every write of a run, at the place of the write. */
+export const VERSION_CHECK = createRowCheck(
+  `select version.*, run_id, sequence, type, payload
+   from workspace_version as version
+   left join event using (event_key)
+   left join run using (run_key)
+   order by version_key`,
+  (row: StoredVersion, report) => {
+    const { path, version } = row;
+    if (!isWhole(row))
+      report({ kind: "content_changed", message: `version ${version} of ${path} does not match its hash` });
+    if (row.event_key === null || isTold(row)) return;
+    const message = `version ${version} of ${path} is not what the event tells of`;
+    const place = row.run_id !== null &&
+      row.sequence !== null && { runId: row.run_id, sequence: row.sequence };
+    report({ kind: "index_differs", message, ...place });
+  },
+);
+
+function isWhole(row: StoredVersion): boolean {
+  const { content, sha256, content_type: contentType, updated_at: updatedAt } = row;
+  if (content !== null && hash("sha256", content) !== sha256) return false;
+  return hashVersion({ ...row, contentType, updatedAt }).equals(row.hash);
+}
+
+function isTold({ type, payload, path, version, position, event_key }: StoredVersion): boolean {
+  if (type !== "workspace.updated" || position !== 2 * (event_key ?? 0)) return false;
+  try {
+    const payloadRead = JSON.parse(payload ?? "") as { readonly path?: unknown; readonly version?: unknown };
+    return payloadRead.path === path && payloadRead.version === version;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Returns the check that each version ends where the next begins, and that the last one is the file as it is now. `openEnd`: the
+ * end of a version that is not replaced.
+ */
+export function createOrderCheck(openEnd: string): RowCheck {
+  return createRowCheck(
+    `select stored.path, stored.version
+     from workspace_version as stored
+     left join workspace_version as next
+       on next.tenant = stored.tenant
+       and next.scope = stored.scope
+       and next.path = stored.path
+       and next.version = stored.version + 1
+     left join workspace_file as file
+       on file.tenant = stored.tenant and file.scope = stored.scope and file.path = stored.path
+     where stored.until_position <> coalesce(next.position, ${openEnd})
+       or file.version is null
+       or file.version < stored.version
+       or (
+         next.version is null
+         and (file.version <> stored.version or file.is_removed <> stored.is_removed)
+       )
+     order by stored.version_key`,
+    ({ path, version }: { readonly path: string; readonly version: number }, report) => {
+      report({ kind: "index_differs", message: `version ${version} of ${path} is not where it belongs` });
+    },
+  );
+}

@@ -1,0 +1,10 @@
+/** Owns: reading the rows of a check from a file. */
+import type { Database } from "better-sqlite3";
+import type { Report } from "../../ledger/inspect/report.ts";
+import type { RowCheck } from "../../ledger/inspect/row-check.ts";
+
+export function checkTable(database: Database, { sql, begin }: RowCheck, report: Report): void {
+  const check = begin(report);
+  for (const row of database.prepare(sql).iterate()) check.add(row);
+  check.end();
+}

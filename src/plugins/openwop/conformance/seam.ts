@@ -1,0 +1,45 @@
+/** Owns: what the routes of the conformance suite have in common (host-sample-test-seams.md). */
+import { z } from "zod";
+import type { WorkflowSeams } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse } from "../http/error-map.ts";
+import {
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteDependencies,
+  type RouteDescription,
+} from "../http/route.ts";
+import { anySchema } from "../http/schemas.ts";
+
+export const record = z.record(z.string(), z.unknown());
+
+interface Seam<S extends z.ZodType> extends Omit<RouteDescription, "auth" | "status" | "answer"> {
+  /** Below the path of all seams. */
+  readonly path: string;
+  /** Absent: 200. */
+  readonly status?: number;
+  /** Absent: anything. */
+  readonly answer?: z.ZodType;
+  readonly body?: S;
+  readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
+}
+
+/** Returns a route of the suite, which always asks for a token. */
+export function createSeam<S extends z.ZodType = z.ZodUnknown>(seam: Seam<S>): Route {
+  return route<S>({
+    auth: "bearer",
+    status: 200,
+    answer: anySchema,
+    ...seam,
+    path: `/v1/host/sample${seam.path}`,
+  });
+}
+
+/** Answers by the seams of the host, and with a refusal where it has none. */
+export async function answerWithSeams(
+  { host: { seams } }: RouteDependencies,
+  use: (seams: WorkflowSeams) => Promise<Answer> | Answer,
+): Promise<Answer> {
+  return seams ? await use(seams) : refuse("not_found", "This host has no such seam.");
+}

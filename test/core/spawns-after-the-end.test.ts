@@ -1,0 +1,88 @@
+/** Spawns of a subagent that could not be stopped, once the coordination that it worked in has ended. */
+import { describe, expect, it } from "vitest";
+import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { createWorld, spawnOf, type World } from "../support/fake-clock-host.ts";
+import { listEvents, spawnChild } from "./gates-world.ts";
+
+const COORDINATION_ID = "co-1" as CoordinationId;
+const ABOVE = "step-1" as StepId;
+const REFUSED = {
+  kind: "refused",
+  code: "PLAN_STOPPED",
+  reason:
+    "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
+};
+const ADMITTED = { kind: "admitted", envelope: { coordinationId: "co-2" } };
+
+const spawnFrom = (coordinator: Coordinator, source: SessionKey) =>
+  coordinator.admitSpawn(spawnOf({ task: "more", source, trace: "later" }));
+
+interface AtWork {
+  readonly world: World;
+  readonly coordinator: Coordinator;
+  readonly above: SessionKey;
+  readonly session: SessionKey;
+}
+
+/** A subagent in a turn that the host cannot stop, spawned by another one. */
+async function spawnInTurn(): Promise<AtWork> {
+  const world = createWorld();
+  const coordinator = world.start();
+  await coordinator.start();
+  const { session: above } = await spawnChild(world, coordinator, "above");
+  const child = await spawnChild(world, coordinator, "t", above);
+  coordinator.turnBegan(child.session, "woken");
+  world.host.stop = () => Promise.resolve("unreachable");
+  return { world, coordinator, above, session: child.session };
+}
+
+async function cancelUntilEnd({ world, coordinator }: AtWork, stepId?: StepId): Promise<void> {
+  await coordinator.cancel({ coordinationId: COORDINATION_ID, by: "operator", ...(stepId && { stepId }) });
+  await world.clock.advance(10_000);
+  expect(listEvents(world, "coordination.terminal").map(({ runId }) => runId)).toEqual(["co-1"]);
+}
+
+describe("a subagent that the host could not stop, after the end of its coordination", () => {
+  it.each<[string, StepId | undefined]>([
+    ["the whole coordination", undefined],
+    ["what it was spawned by", ABOVE],
+    ["the subagent alone", "step-2" as StepId],
+  ])("may spawn nothing more in its turn where %s was cancelled", async (_, stepId) => {
+    const scene = await spawnInTurn();
+    const { coordinator, session } = scene;
+    if (stepId === "step-2") await coordinator.endChild(scene.above, { outcome: "completed" });
+    await cancelUntilEnd(scene, stepId);
+    expect(await spawnFrom(coordinator, session)).toEqual(REFUSED);
+    expect(listEvents(scene.world, "coordination.created")).toHaveLength(1);
+    await coordinator.stop();
+  });
+
+  it("may spawn nothing more in its turn either where it had completed before what it was spawned by was cancelled", async () => {
+    const scene = await spawnInTurn();
+    const { coordinator, session } = scene;
+    await coordinator.endChild(session, { outcome: "completed" });
+    await cancelUntilEnd(scene, ABOVE);
+    expect(await spawnFrom(coordinator, session)).toEqual(REFUSED);
+    await coordinator.stop();
+  });
+
+  it("may spawn in a turn that somebody begins later", async () => {
+    const scene = await spawnInTurn();
+    const { world, coordinator, session } = scene;
+    await cancelUntilEnd(scene);
+    await coordinator.turnEnded(session, "woken");
+    await world.clock.advance(1_000);
+    coordinator.turnBegan(session, "asked-by-a-person");
+    expect(await spawnFrom(coordinator, session)).toMatchObject(ADMITTED);
+    await coordinator.stop();
+  });
+
+  it("may spawn in its turn where nothing was cancelled", async () => {
+    const { world, coordinator, above, session } = await spawnInTurn();
+    for (const child of [session, above]) await coordinator.endChild(child, { outcome: "completed" });
+    await world.clock.advance(10_000);
+    expect(await spawnFrom(coordinator, session)).toMatchObject(ADMITTED);
+    await coordinator.stop();
+  });
+});

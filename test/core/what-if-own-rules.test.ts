@@ -1,0 +1,281 @@
+/** Owns: what another policy does not say stays: the rules of single agents, of single resources and of a plan's own steps. */
+import { describe, expect, it, test } from "vitest";
+import type { AppliedStrategy } from "../../src/agents/coordination/contracts/arbitration.ts";
+import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
+import type { ArbiterPolicy } from "../../src/agents/coordination/contracts/plan.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import {
+  chooseStrategyUnderPolicy,
+  isOfUnknownHome,
+} from "../../src/agents/coordination/replay/under-policy.ts";
+import { answer, dispatch, finish, openPlan, planStep, startStep, type StepFields } from "./planned-scene.ts";
+import { plan, step } from "./planned-world.ts";
+import { acknowledge, createContentRef, OPEN, RUN, spawn, stepId, timeAt } from "./scene.ts";
+import { replayUnderPolicy } from "./what-if-scene.ts";
+
+const QUESTIONS = { answerMs: 600_000 };
+
+/** A plan of one step, whose result states a confidence, or none. Where nothing holds it, its agent reports the confidence. */
+function playStep(gate: Gate | undefined, confidence?: number, fields: StepFields = {}): readonly Command[] {
+  const report = { type: "reportStep", attempt: 1, outcome: "completed", output: createContentRef("r") };
+  const reported = confidence !== undefined && !gate?.checks && confidence >= (gate?.threshold ?? 0);
+  return [
+    openPlan({ steps: 1, questions: QUESTIONS }),
+    { type: "admitPlanSteps", steps: [planStep("a", { ...fields, ...(gate && { gate }) })] },
+    dispatch("a"),
+    startStep("a"),
+    ...(reported ? [{ ...report, stepId: planStep("a").stepId, confidence } as Command] : []),
+    finish("a", 1, {
+      output: createContentRef("r"),
+      ...(confidence !== undefined && { stated: { confidence } }),
+    }),
+  ];
+}
+
+/** A check rules on the result of that step. */
+function rule(verdict: "pass" | "fail", check = "done"): Command {
+  return {
+    type: "recordFinding",
+    stepId: planStep("a").stepId,
+    attempt: 1,
+    target: createEventId(RUN, 9),
+    finding: { check, agentId: "pattern", verdict, criteria: ["all of it"] },
+  };
+}
+
+describe("a policy that asks less of all results", () => {
+  test.each<[string, NonNullable<ReplayPolicy["gates"]>, Gate, number | undefined]>([
+    ["a threshold", { confidenceThreshold: 0.85 }, { threshold: 9_500 }, 9_000],
+    [
+      "a stated confidence",
+      { requireConfidence: false },
+      { threshold: 7_000, requireConfidence: true },
+      undefined,
+    ],
+  ])(
+    "does not know whether a result would count that was held, because %s may be the agent's own",
+    async (_, gates, gate, confidence) => {
+      const unsure = await replayUnderPolicy({ gates }, playStep(gate, confidence));
+      expect(unsure.points).toMatchObject([
+        { stepId: "a", would: expect.stringContaining("the result counts") as string, certainty: "unknown" },
+      ]);
+      expect(unsure.points[0]?.why).toContain("whether its agent has rules of its own is not recorded");
+      expect(unsure.uncertain).toEqual([]);
+      const named = { gates: { ...gates, agents: {} } };
+      const text = { ...plan([step("a")]), coordinationId: RUN };
+      const certain = await replayUnderPolicy(named, playStep(gate, confidence), text);
+      expect(certain.points).toMatchObject([{ stepId: "a", certainty: "differs" }]);
+      const withoutText = await replayUnderPolicy(named, playStep(gate, confidence));
+      expect(withoutText.points).toMatchObject([{ stepId: "a", certainty: "unknown" }]);
+      expect(withoutText.points[0]?.why).toContain(
+        "its plan may have asked for more, and its text is not kept",
+      );
+    },
+  );
+
+  it("does not know whether checks that it does not name are those of a plan whose text is not kept", async () => {
+    const gate: Gate = { threshold: 7_000, checks: ["done"], verifyMs: 1_000 };
+    const gates = { agents: { main: { checks: [] } } };
+    const { points, leftOut } = await replayUnderPolicy({ gates }, [...playStep(gate, 9_000), rule("fail")]);
+    expect(points).toMatchObject([{ stepId: "a", would: "the result counts", certainty: "unknown" }]);
+    expect(leftOut).toBe(0);
+  });
+
+  it("does not know it of a result that is to be merged first, and says what it waits for", async () => {
+    const commands = playStep({ threshold: 9_500 }, 9_000, { isolate: "worktree" });
+    const { points } = await replayUnderPolicy({ gates: { confidenceThreshold: 0.85 } }, commands);
+    expect(points).toMatchObject([{ stepId: "a", would: "the result is held", certainty: "unknown" }]);
+    expect(points[0]?.why).toMatch(
+      /^confidence 0\.9 meets 0\.85; its worktree is merged first; whether its agent/u,
+    );
+  });
+
+  it("asks people for as long as it says where it does not know whether a result would count", async () => {
+    const policy = { gates: { confidenceThreshold: 0.85 }, escalateMs: 500 };
+    const commands = [...playStep({ threshold: 9_500 }, 9_000), answer()];
+    const { points } = await replayUnderPolicy(policy, commands);
+    expect(points.slice(0, 2)).toMatchObject([
+      { stepId: "a", would: "the result counts", certainty: "unknown" },
+      { stepId: "a", would: expect.stringContaining("the question is closed: expired") as string },
+    ]);
+  });
+});
+
+describe("a policy that asks more of all results", () => {
+  const CHECKED: Gate = { threshold: 5_000, checks: ["done"], verifyMs: 1_000 };
+
+  test.each<[string, NonNullable<ReplayPolicy["gates"]>, readonly Command[]]>([
+    ["threshold", { confidenceThreshold: 0.7 }, playStep({ threshold: 5_000 }, 6_000)],
+    ["demand", { requireConfidence: true }, [...playStep(CHECKED), rule("pass")]],
+  ])(
+    "does not know whether a result that counted would be held, because its agent may have a %s of its own",
+    async (_, gates, commands) => {
+      const unsure = await replayUnderPolicy({ gates }, commands);
+      expect(unsure.points).toMatchObject([
+        { stepId: "a", would: expect.stringContaining("people are asked") as string, certainty: "unknown" },
+      ]);
+      expect(unsure.points[0]?.why).toContain("whether its agent has rules of its own is not recorded");
+      expect(unsure.uncertain).toEqual([]);
+      const certain = await replayUnderPolicy({ gates: { ...gates, agents: {} } }, commands);
+      expect(new Set(certain.points.map(({ certainty }) => certainty))).toEqual(new Set(["differs"]));
+      expect(certain.uncertain).toMatchObject([{ stepId: "a" }]);
+    },
+  );
+});
+
+describe("a policy that says which agents have rules", () => {
+  const gate: Gate = { threshold: 7_000, checks: ["done", "planned", "plugin:a:b"], verifyMs: 1_000 };
+  const check = { kind: "pattern", pattern: "done" };
+  const text = { ...plan([step("a", { verify: { checks: { planned: check } } })]), coordinationId: RUN };
+  const pass = ["planned", "plugin:a:b"].map((key) => rule("pass", key));
+
+  test.each<object>([{}, { other: { checks: ["done"] } }, { main: { requireConfidence: false } }])(
+    "takes checks away that no rule names, but for those of the plan and of plugins: %j",
+    async (agents) => {
+      const policy = { gates: { agents } } as ReplayPolicy;
+      const { points } = await replayUnderPolicy(policy, [...playStep(gate, 9_000), ...pass], text);
+      expect(points.at(-1)).toMatchObject({ stepId: "a", would: "the result counts", certainty: "differs" });
+    },
+  );
+
+  it("keeps all checks where it says nothing of agents", async () => {
+    const policy = { gates: { verifyMs: 2_000 } };
+    const { points } = await replayUnderPolicy(policy, [...playStep(gate, 9_000), ...pass], text);
+    expect(points.filter(({ would }) => would.includes("counts"))).toEqual([]);
+  });
+});
+
+describe("a policy that says another strategy", () => {
+  const under = { policy: { conflicts: { strategy: "priority_wins" as const } } };
+  const highRisk = { strategy: "manual_review", from: "high_risk" } as const;
+  const exception = { strategy: "merge_if_safe", from: "operator" } as const;
+
+  it("keeps what is high-risk, and exceptions, where it has no list of its own", () => {
+    expect(chooseStrategyUnderPolicy("file:/infra/a", highRisk, under)).toEqual(highRisk);
+    expect(chooseStrategyUnderPolicy("file:/a", exception, under)).toEqual(exception);
+    const exceptions = { overrides: [{ resource: "file:**", strategy: "owner_wins" as const }] };
+    const withExceptions = { policy: { conflicts: { ...under.policy.conflicts, ...exceptions } } };
+    expect(chooseStrategyUnderPolicy("file:/infra/a", highRisk, withExceptions)).toEqual(highRisk);
+  });
+
+  it("has its own lists in place of the recorded ones", () => {
+    const conflicts = { ...under.policy.conflicts, highRisk: ["file:/b"], overrides: [] };
+    expect(chooseStrategyUnderPolicy("file:/a", highRisk, { policy: { conflicts } })).toMatchObject({
+      strategy: "priority_wins",
+    });
+    expect(chooseStrategyUnderPolicy("file:/a", exception, { policy: { conflicts } })).toMatchObject({
+      strategy: "priority_wins",
+    });
+    expect(chooseStrategyUnderPolicy("file:/b", exception, { policy: { conflicts } })).toEqual(highRisk);
+  });
+});
+
+describe("a policy with patterns below a home folder", () => {
+  const path = "/home/anna/.ssh/config";
+  const claims = [
+    { stepId: stepId(1), priority: "normal", claimedSequence: 1, expiresAtMs: timeAt(900_000) },
+    { stepId: stepId(2), priority: "normal", claimedSequence: 2 },
+  ] as const;
+  const playConflict = (resource: string, applied: AppliedStrategy): readonly Command[] => [
+    { ...OPEN, questions: QUESTIONS } as Command,
+    spawn("one"),
+    acknowledge(1),
+    spawn("two"),
+    acknowledge(2),
+    ...[1, 2].map((token): Command => {
+      const contest = { cause: "overlap", ...applied, claims } as const;
+      const request = { resource, token, expiresAtMs: timeAt(900_000), ...(token === 2 && { contest }) };
+      return { type: "requestResources", stepId: stepId(token), requests: [request] };
+    }),
+  ];
+  const highRisk: AppliedStrategy = { strategy: "manual_review", from: "high_risk" };
+  const exception: AppliedStrategy = { strategy: "owner_wins", from: "operator" };
+
+  test.each<[string, ArbiterPolicy, AppliedStrategy, string, "unknown" | "differs"]>([
+    ["does not know", { highRisk: ["~/.ssh/**"] }, highRisk, `file:${path}`, "unknown"],
+    ["knows", { highRisk: ["/etc/**"] }, highRisk, `file:${path}`, "differs"],
+    ["knows", { highRisk: ["~/.ssh/**"] }, highRisk, "queue:mail", "differs"],
+    [
+      "does not know",
+      { strategy: "priority_wins", overrides: [{ resource: "file:~/**", strategy: "owner_wins" }] },
+      exception,
+      `file:${path}`,
+      "unknown",
+    ],
+    [
+      "knows",
+      { strategy: "manual_review", overrides: [{ resource: "/etc/**", strategy: "owner_wins" }] },
+      exception,
+      `file:${path}`,
+      "differs",
+    ],
+  ])(
+    "%s under %j whether what was %j holds no more for %s",
+    async (_, conflicts, ...[applied, resource, certainty]) => {
+      const { points, uncertain } = await replayUnderPolicy({ conflicts }, playConflict(resource, applied));
+      expect(points).toMatchObject([{ resource, certainty }]);
+      expect(uncertain.length > 0).toBe(certainty === "differs");
+    },
+  );
+
+  it("knows nothing of those of a plan either", () => {
+    const conflictPolicy = { highRisk: ["~/.ssh/**"] };
+    const under = { policy: {}, plan: { ...plan([step("a")]), conflictPolicy } as never };
+    const ruled = { strategy: "owner_wins", from: "default" } as const;
+    expect(isOfUnknownHome(`file:${path}`, { recorded: highRisk, ruled }, under)).toBe(true);
+  });
+});
+
+describe("a policy that switches gates on", () => {
+  const ON = { gates: { enabled: true } } as const;
+  const check = { kind: "pattern", pattern: "done" };
+
+  test.each([
+    ["its checks", { checks: { done: check } }, "to be checked first: done"],
+    ["a higher threshold", { confidenceThreshold: 0.95 }, "confidence 0.9 is below 0.95"],
+  ])("holds the result of a step whose plan asks for %s", async (_, verify, why) => {
+    const text = { ...plan([step("a", { verify })]), coordinationId: RUN };
+    const { points, plan: kept } = await replayUnderPolicy(ON, playStep(undefined, 9_000), text);
+    expect(kept).toBe("kept");
+    expect(points).toMatchObject([{ stepId: "a", decided: "the result counts", why }]);
+  });
+
+  it("demands the confidence that the plan demands", async () => {
+    const text = { ...plan([step("a", { verify: { requireConfidence: true } })]), coordinationId: RUN };
+    const { points } = await replayUnderPolicy(ON, playStep(undefined), text);
+    expect(points[0]?.why).toContain("one is demanded");
+  });
+});
+
+describe("a policy with checks that the log does not hold", () => {
+  const OPENED: readonly Command[] = [{ ...OPEN, questions: QUESTIONS } as Command];
+  const PATTERN = { kind: "pattern", pattern: "done" } as const;
+  const CHECKED: Gate = {
+    threshold: 7_000,
+    checks: ["done"],
+    criticThreshold: 7_000,
+    revisionsMax: 2,
+    verifyMs: 1_000,
+  };
+
+  test.each<[ReplayPolicy, readonly Command[], readonly string[]]>([
+    [{ gates: { critic: "judge" as never } }, playStep(CHECKED, 9_000), ["gates.critic"]],
+    [{ gates: { critic: "judge" as never } }, playStep({ threshold: 7_000 }, 9_000), []],
+    [
+      { gates: { verifiers: { done: PATTERN, other: PATTERN } } },
+      playStep(CHECKED, 9_000),
+      ["gates.verifiers.done"],
+    ],
+    [{ gates: { decisionFloor: 0.5 } }, OPENED, []],
+    [
+      { gates: { decisionFloor: 0.8 } },
+      OPENED,
+      ["gates.decisionFloor for doubts of plugins that the recorded floor let pass"],
+    ],
+    [{ gates: { confidenceThreshold: 0.8 } }, playStep(CHECKED, 9_000), []],
+  ])("says of %j that it was not tested", async (policy, commands, untested) => {
+    expect((await replayUnderPolicy(policy, commands)).untested).toEqual(untested);
+  });
+});

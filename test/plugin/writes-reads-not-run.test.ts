@@ -1,0 +1,67 @@
+/** Owns: reads that the host did not run: they show nothing to their session, also not that a file is gone. */
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
+import { createFakeHost } from "./fake-host.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
+
+const folder = useStateFolder();
+
+const OWNER = "agent:main:main";
+const CHILD = "agent:main:subagent:1";
+
+const contextOf = (sessionKey: string): HookContext<"before_tool_call"> =>
+  ({
+    sessionKey,
+    agentId: "main",
+    runId: "run-1",
+    trace: { traceId: "t".repeat(32) },
+  }) as unknown as HookContext<"before_tool_call">;
+
+async function startWithChild(): Promise<HookHandlers> {
+  const handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1: {} }).api);
+  folder.stopLater(handlers);
+  await handlers.start();
+  const spawn = { toolName: "sessions_spawn", toolCallId: "spawn", runId: "run-1" };
+  const before = await handlers.beforeSpawn({ ...spawn, params: { task: "work" } }, contextOf(OWNER));
+  const params = (before as { params: Record<string, unknown> }).params;
+  const result = { details: { status: "accepted", childSessionKey: CHILD, runId: "run-of-child" } };
+  await handlers.afterSpawn({ ...spawn, params, result }, contextOf(OWNER));
+  return handlers;
+}
+
+interface Call {
+  readonly session: string;
+  readonly toolName: string;
+  readonly params: Record<string, unknown>;
+  readonly runTool?: () => void;
+  readonly ending?: { readonly error?: string; readonly result?: unknown };
+}
+
+/** Makes a call as the host does. Returns the answer to it. */
+async function makeCall(handlers: HookHandlers, call: Call): Promise<unknown> {
+  const { session, toolName, params, runTool, ending = {} } = call;
+  const event = { toolName, toolCallId: `${session} ${toolName}`, runId: "run-1", params };
+  const answer = await handlers.beforeCall(event, contextOf(session));
+  runTool?.();
+  await handlers.afterCall({ ...event, ...ending }, contextOf(session));
+  return answer;
+}
+
+it.each(["blocked", "skipped"])("a read that was %s does not show that the file is gone", async (status) => {
+  const handlers = await startWithChild();
+  const path = join(folder.path, "notes.md");
+  writeFileSync(path, "v0\n");
+  const look = { session: CHILD, toolName: "read", params: { path } };
+  const change = { session: CHILD, toolName: "write", params: { path, content: "of the child\n" } };
+  await makeCall(handlers, look);
+  const input = `*** Begin Patch\n*** Delete File: ${path}\n*** End Patch`;
+  const runTool = (): void => rmSync(path);
+  await makeCall(handlers, { session: OWNER, toolName: "apply_patch", params: { input }, runTool });
+  await makeCall(handlers, { ...look, ending: { error: "not run", result: { details: { status } } } });
+  expect(await makeCall(handlers, change)).toMatchObject({ block: true });
+  await makeCall(handlers, { ...look, ending: { error: "ENOENT" } });
+  expect(await makeCall(handlers, change)).toBeUndefined();
+});

@@ -1,13 +1,13 @@
 /** Owns: what the page says of an action that somebody does not wait for, and of a server that does not answer, or another one. */
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordPlans } from "../cli/recorded-plan.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { openPage, startBrowser } from "./browser.ts";
 import { startCable } from "./cable.ts";
 import { RUNNING_PLAN } from "./filled-ledger.ts";
-import { holdNext, settle } from "./held-route.ts";
+import { holdNext, settle, type HeldRoute } from "./held-route.ts";
 import { startServe } from "./page-stage.ts";
 import { go, visitPage, type Play } from "./visit.ts";
 
@@ -27,11 +27,28 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
+async function boxOf(locator: Locator): Promise<{ readonly y: number; readonly height: number }> {
+  const box = await locator.boundingBox();
+  if (!box) throw new Error("it is not shown");
+  return box;
+}
+
 const visit = (play: Play): Promise<void> => visitPage({ browser, ledger }, play);
 
-describe("the dialog of an action", () => {
-  const CANCEL = /\/cancel$/u;
+const CANCEL = /\/cancel$/u;
 
+/** Cancels the work of the page, and closes the dialog while the answer is held back. */
+async function cancelAndClose(page: Page): Promise<HeldRoute> {
+  const hold = await holdNext(page, CANCEL);
+  const dialog = page.locator("dialog[open]");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await dialog.getByRole("button", { name: "Cancel the work" }).click();
+  await hold.arrived;
+  await dialog.getByRole("button", { name: "Close" }).click();
+  return hold;
+}
+
+describe("the dialog of an action", () => {
   it("keeps the outcome of another action out, which is announced", () =>
     visit(async ({ page }) => {
       await go(page, `#/runs/${RUNNING_PLAN.id}`);
@@ -56,12 +73,7 @@ describe("the dialog of an action", () => {
   ] as const)("leaves an outcome that is %s on the page until it is dismissed", (_, how, words) =>
     visit(async ({ page }) => {
       await go(page, `#/runs/${RUNNING_PLAN.id}`);
-      const hold = await holdNext(page, CANCEL);
-      const dialog = page.locator("dialog[open]");
-      await page.getByRole("button", { name: "Cancel" }).click();
-      await dialog.getByRole("button", { name: "Cancel the work" }).click();
-      await hold.arrived;
-      await dialog.getByRole("button", { name: "Close" }).click();
+      const hold = await cancelAndClose(page);
       hold.release(how);
       const outcome = page.getByRole("region", { name: "Actions that have ended" });
       await outcome.getByText("Cancel this work: ").waitFor();
@@ -72,6 +84,39 @@ describe("the dialog of an action", () => {
       expect(await outcome.count()).toBe(0);
     }),
   );
+
+  it("shows an outcome to somebody who scrolled down meanwhile", () =>
+    visit(async ({ page }) => {
+      await page.setViewportSize({ width: 1_280, height: 300 });
+      await go(page, `#/runs/${RUNNING_PLAN.id}`);
+      const hold = await cancelAndClose(page);
+      await page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)");
+      hold.release();
+      const outcome = page.getByText("Cancel this work: ").first();
+      await outcome.waitFor();
+      expect(await page.evaluate<number>("window.scrollY")).toBeGreaterThan(200);
+      const { y, height } = await boxOf(outcome);
+      expect(y).toBeGreaterThanOrEqual(0);
+      expect(y + height).toBeLessThanOrEqual(300);
+      await outcome.getByRole("button", { name: "Dismiss" }).click();
+    }));
+
+  it("shows an outcome beside the head of the panel of a step", () =>
+    visit(async ({ page }) => {
+      await page.setViewportSize({ width: 1_280, height: 500 });
+      await go(page, `#/runs/${RUNNING_PLAN.id}/graph?step=audit`);
+      const head = page.locator("step-panel h2").first();
+      await head.waitFor();
+      const hold = await cancelAndClose(page);
+      await page.evaluate(`window.scrollBy(0, ${(await boxOf(head)).y} - 16)`);
+      hold.release();
+      const outcome = page.getByRole("region", { name: "Actions that have ended" });
+      await outcome.waitFor();
+      const [{ y: headTop, height: headHeight }, { y, height }] = [await boxOf(head), await boxOf(outcome)];
+      expect(headTop).toBeGreaterThanOrEqual(0);
+      expect(headTop + headHeight).toBeLessThanOrEqual(y);
+      expect(y + height).toBeLessThanOrEqual(500);
+    }));
 
   it("does not say that an action without an answer is tried again", () =>
     visit(async ({ page }) => {

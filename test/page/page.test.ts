@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { startBrowser, openPage, type Viewing } from "./browser.ts";
 import {
@@ -13,6 +14,7 @@ import {
   RUNNING_PLAN,
   SPAWNED,
 } from "./filled-ledger.ts";
+import { REPORT } from "../cli/recorded-questions.ts";
 import { settle } from "./held-route.ts";
 import { startServe } from "./page-stage.ts";
 import { go, visitPage, type Play } from "./visit.ts";
@@ -117,16 +119,18 @@ describe("the page", () => {
       expect(new Set(signs).size, signs.join(", ")).toBe(3);
     }));
 
-  it("draws the hours of its charts in UTC, wherever the browser is", async () => {
+  it.each([
+    ["is ahead", "Asia/Kathmandu", "2026-01-02T20:00Z"],
+    ["puts its clock forward", "America/New_York", "2026-03-07T20:00Z"],
+  ])("draws the hours of its charts in UTC, also where the browser %s", async (_, where, firstHour) => {
     const drawings: string[][] = [];
     let health: string | undefined;
-    for (const timezoneId of ["UTC", "Asia/Kathmandu"])
+    for (const timezoneId of ["UTC", where])
       await visit(
         async ({ page }) => {
           await page.route(/\/api\/health$/u, async (route) => {
             const response = await route.fetch();
-            // An hour may begin between the visits.
-            health ??= await response.text();
+            health ??= moveHours((await response.json()) as HealthReport, Date.parse(firstHour));
             await route.fulfill({ response, body: health });
           });
           await go(page, "#/health");
@@ -251,6 +255,19 @@ describe("the page", () => {
       expect(await page.locator("what-if .problem").allTextContents()).toEqual([]);
     }));
 
+  it.each([
+    [REPORT, '{"gates": {}}', "does not follow from the events before it"],
+    [ENDED_PLAN.id, '{"budget": {"tokens": 1}}', "a plan states its own"],
+    [RUNNING_PLAN.id, '{"retry": {"budget": 0}}', "No longer certain: fetch"],
+  ])("says of %s under %s what it cannot tell", (id, policy, words) =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${id}/what-if`);
+      await page.locator("what-if textarea").fill(policy);
+      await page.getByRole("button", { name: "Compare" }).click();
+      await page.locator("what-if").getByText(words).waitFor();
+    }),
+  );
+
   it("links causes and effects in the log", () =>
     visit(async ({ page }) => {
       await go(page, `#/runs/${ENDED_PLAN.id}/log`);
@@ -284,3 +301,9 @@ steps:
 `;
 
 const READ_CHARTS = `[...document.querySelectorAll(".plot canvas")].map((canvas) => canvas.toDataURL())`;
+
+/** Returns a report whose hours begin at another one. */
+function moveHours(report: HealthReport, firstMs: number): string {
+  const hours = report.hours.map((hour, place) => ({ ...hour, startMs: firstMs + place * 3_600_000 }));
+  return JSON.stringify({ ...report, hours });
+}

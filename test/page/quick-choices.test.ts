@@ -161,6 +161,30 @@ describe("a plan", () => {
       expect((await sent).postDataJSON()).toEqual({ text: createPlan("checked") });
     }));
 
+  it("that begins after its dialog was closed leaves what is typed meanwhile, and its page is one click away", () =>
+    visit(async ({ page }) => {
+      const [arrival, leave] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+      await page.route(/\/api\/plans\/run$/u, async (route) => {
+        arrival.resolve(undefined);
+        await leave.promise;
+        await route.fulfill({ json: { id: RUNNING_PLAN.id, happened: `${RUNNING_PLAN.id} runs.` } });
+      });
+      await go(page, "#/plan");
+      await nameText(page).fill(createPlan("begun"));
+      await page.getByRole("button", { name: "Run it" }).click();
+      await page.getByRole("button", { name: "Run the plan" }).click();
+      await arrival.promise;
+      await page.locator("dialog[open]").getByRole("button", { name: "Close" }).click();
+      await nameText(page).fill(createPlan("typed-on"));
+      leave.resolve(undefined);
+      const outcome = page.getByRole("region", { name: "Actions that have ended" });
+      await outcome.getByText(`${RUNNING_PLAN.id} runs.`).waitFor();
+      expect(new URL(page.url()).hash).toBe("#/plan");
+      expect(await nameText(page).inputValue()).toBe(createPlan("typed-on"));
+      await outcome.getByRole("link", { name: "Show it" }).click();
+      await page.waitForURL(`**#/runs/${RUNNING_PLAN.id}/timeline`);
+    }));
+
   it("is not said to have a problem that the check of an older text had", () =>
     visit(async ({ page }) => {
       await go(page, "#/plan");

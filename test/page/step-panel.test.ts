@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   complete,
   createOpening,
@@ -139,6 +139,27 @@ it("a result that comes late is not shown as that of another step", async () => 
     expect(await page.getByText(DRAFT).count()).toBe(0);
     await findShow(page).click();
     await page.getByText(REVIEW).waitFor();
+  });
+});
+
+it("the last words of an agent that reported nothing can be shown while they are held", async () => {
+  const ledger = folder.file("spoken.sqlite");
+  const id = "co-spoken" as CoordinationId;
+  const words = contentOf(`${DRAFT}\n{"confidence": 0.4}`);
+  const attempt = { stepId: "step-1" as StepId, attempt: 1 };
+  const store = await openTestLedger(ledger, { clock: createManualClock() });
+  await recordCommands(store, id, [
+    [0, createOpening("trace-spoken"), [contentOf("objective of trace-spoken")]],
+    [100, spawn("draft", { threshold: 7_000 })],
+    [200, { type: "withholdText", ...attempt, text: words.ref, confidence: 4_000 }, [words]],
+    [300, { type: "completeStep", ...attempt, via: "hook" }],
+  ]);
+  await store.close();
+  await visit({ ledger }, async ({ page }) => {
+    await go(page, `#/runs/${id}/timeline?step=step-1`);
+    await findShow(page).click();
+    await page.getByText(HELD_WORDS).waitFor();
+    expect(await page.locator("step-panel pre").textContent()).toBe(words.text);
   });
 });
 

@@ -5,6 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import { createNode, createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { openPage, startBrowser } from "./browser.ts";
+import { holdNext } from "./held-route.ts";
 import { startServe, TOKEN, type Served } from "./page-stage.ts";
 import { serveGateway, type ServedGateway } from "./tab-stage.ts";
 import { go } from "./visit.ts";
@@ -72,6 +73,33 @@ it("a run is seen to wait, is forked with what is kept said before, and the fork
   await page.locator(".facts").getByText("cancelled").waitFor();
   expect(await page.getByRole("button", { name: "Cancel", exact: true }).count()).toBe(0);
   expect(problems).toEqual([]);
+});
+
+it("a fork that begins after its dialog was closed moves nobody away, and its page is one click away", async () => {
+  const again = await startServe({
+    ledger: folder.file("late.sqlite"),
+    workflows: folder.file("workflows"),
+  });
+  const { page, problems } = await openPage(browser, again.address);
+  await page.locator(".feed.live").waitFor();
+  const runId = await startRun(`http://127.0.0.1:${again.port}`);
+  await go(page, `#/runs/${runId}`);
+  await page.locator("event-log li", { hasText: "node.started" }).last().waitFor();
+  await page.getByRole("button", { name: "Fork here" }).last().click();
+  const hold = await holdNext(page, /\/fork$/u);
+  const dialog = page.locator("dialog[open]");
+  await dialog.getByRole("button", { name: "Run the fork" }).click();
+  await hold.arrived;
+  await dialog.getByRole("button", { name: "Close" }).click();
+  hold.release();
+  const outcome = page.getByRole("region", { name: "Actions that have ended" });
+  await outcome.getByText("✓ Fork from event").waitFor();
+  expect(page.url()).toContain(runId);
+  await outcome.getByRole("link", { name: "Show it" }).click();
+  await page.getByText("fork of").waitFor();
+  expect(page.url()).not.toContain(runId);
+  expect(problems).toEqual([]);
+  await again.stop();
 });
 
 /** Looks at the oldest run of a gateway, whose log is read by then. */

@@ -16,9 +16,14 @@ export interface OfferedAction {
   readonly field?: { readonly label: string; readonly isRequired: boolean };
   readonly details?: () => TemplateResult;
   /** @throws ApiProblem */
-  perform(text: string): Promise<Done>;
-  /** After it was done. */
+  perform(text: string): Promise<ActionOutcome>;
+  /** Called after it was done, also where the dialog was closed before. */
   onDone?(): void;
+}
+
+export interface ActionOutcome extends Done {
+  /** The address of what the action began. The page goes there, unless the dialog was closed meanwhile. */
+  readonly address?: string;
 }
 
 interface RefusedAction {
@@ -33,4 +38,6 @@ export interface LateOutcome {
   /** `false` where it was refused, or nobody knows whether it was done. */
   readonly isDone: boolean;
   readonly sentence: string;
+  /** The address of what the action began. */
+  readonly address?: string | undefined;
 }

@@ -32,6 +32,8 @@ export class LiveFeed {
   #state: FeedState = "connecting";
   #lastEventId = "";
   #failures = 0;
+  /** A page may show something older than the position at which the stream goes on. */
+  #isBehind = false;
   #connection: AbortController | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -89,11 +91,9 @@ export class LiveFeed {
       const headers = isResumed ? { "last-event-id": this.#lastEventId } : {};
       const response = await this.#api.stream("live", headers, connection.signal);
       clearTimeout(watchdog);
-      const hasMissed = this.#failures > 0;
+      this.#isBehind = this.#failures > 0 || isResumed;
       this.#failures = 0;
       this.#enter("live");
-      // A page may show something older than the position at which the stream goes on.
-      if (hasMissed || isResumed) this.#tell(undefined);
       await this.#read(response, connection);
       this.#wait();
     } catch (error) {
@@ -128,6 +128,7 @@ export class LiveFeed {
 
   #take(message: string): void {
     const { event, data } = this.#parse(message);
+    if (event === "hello" && this.#isBehind) this.#tell(undefined);
     if (event === "change") this.#tell(JSON.parse(data) as LiveChange);
     if (event === "beat") this.#keepTime(JSON.parse(data) as LiveBeat);
     if (event === "lost") this.#tell(undefined);

@@ -1,6 +1,6 @@
 /** Owns: doing something on somebody's word: what will happen is said first, what happened is said after. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
-import type { Action, OfferedAction } from "../app/action.ts";
+import type { Action, LateOutcome, OfferedAction } from "../app/action.ts";
 import { ApiProblem, describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
 import { showLine } from "../../drawing/visible-text.ts";
@@ -111,23 +111,22 @@ class ActionDialog extends PageElement {
   async #perform(action: OfferedAction, text: string): Promise<void> {
     this.progress = { kind: "doing" };
     try {
-      const { happened } = await action.perform(text);
-      this.#tell(action, happened, { kind: "done", happened });
+      const { happened, address } = await action.perform(text);
+      this.#tell(action, { isDone: true, sentence: happened, address });
       action.onDone?.();
     } catch (error) {
-      const because = describeOutcome(error);
-      this.#tell(action, because, { kind: "refused", because });
+      this.#tell(action, { isDone: false, sentence: describeOutcome(error) });
     }
   }
 
-  /** The dialog may have been closed meanwhile, or be about something else. */
-  #tell(action: OfferedAction, sentence: string, progress: Progress): void {
-    if (this.action === action) this.progress = progress;
-    else
-      this.page.tellLate({
-        isDone: progress.kind === "done",
-        sentence: showLine(`${action.title}: ${sentence}`),
-      });
+  /** The dialog may have been closed meanwhile, or be about something else: then whoever looks at the page stays where they are. */
+  #tell(action: OfferedAction, { isDone, sentence, address }: LateOutcome): void {
+    if (this.action !== action) {
+      this.page.tellLate({ isDone, sentence: showLine(`${action.title}: ${sentence}`), address });
+      return;
+    }
+    this.progress = isDone ? { kind: "done", happened: sentence } : { kind: "refused", because: sentence };
+    if (address !== undefined) location.hash = address;
   }
 
   #onClose(): void {

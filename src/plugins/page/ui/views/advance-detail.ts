@@ -18,6 +18,15 @@ export function advanceDetail(detail: CoordinationDetail, nowMs: number): Coordi
 /** Steps in other states have the duration of an attempt that has ended. */
 const GROWING: ReadonlySet<string> = new Set(["waiting", "dispatched", "running"]);
 
+/** True while durations grow: the work goes on, or a plan of one of its agents, which may outlive it. */
+export function isGoingOn({ tree }: CoordinationDetail): boolean {
+  return hasGrowingNode(tree.tree);
+}
+
+function hasGrowingNode({ status, children }: TreeNode): boolean {
+  return GROWING.has(status) || children.some(hasGrowingNode);
+}
+
 function advanceTimeline(timeline: Timeline, passedMs: number): Timeline {
   if (timeline.endedAtMs !== undefined) return timeline;
   return {

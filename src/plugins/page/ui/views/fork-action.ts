@@ -24,19 +24,14 @@ export async function offerFork(page: PageContext, { path, event, kind }: ForkRe
   }
   try {
     const preview = await page.api.get<ForkPreview>(`${path}/fork-preview`, { event: String(event) });
-    let forkId: string | undefined;
     page.act({
       title,
       before: `A new ${kind} begins. It keeps ${formatCount(preview.kept.length, "result")} and runs ${formatCount(preview.anew.length, kind === "plan" ? "step" : "node")} anew. This one stays as it is.`,
       confirm: "Run the fork",
       details: () => showPreview(preview),
       perform: async () => {
-        const forked = await page.api.post<Forked>(`${path}/fork`, { event });
-        forkId = forked.id;
-        return forked;
-      },
-      onDone: () => {
-        if (forkId !== undefined) location.hash = formatAddress({ place: "runs", id: forkId });
+        const { id, happened } = await page.api.post<Forked>(`${path}/fork`, { event });
+        return { happened, address: formatAddress({ place: "runs", id }) };
       },
     });
   } catch (error) {

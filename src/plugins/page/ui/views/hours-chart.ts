@@ -21,6 +21,18 @@ const WHOLE_STEPS = Array.from({ length: 10 }, (_, zeros) => 10 ** zeros).flatMa
   5 * size,
 ]);
 
+/** Between two hours that are named, in seconds. */
+const HOUR_STEPS = [1, 2, 3, 4, 6, 12, 24].map((hours) => hours * 3_600);
+
+/** Formats in UTC, as all times of the page, which the library cannot do in hours that the clocks of the browser skip. */
+function formatHours(_plot: uPlot, seconds: readonly number[]): string[] {
+  return seconds.map((each) => {
+    const instant = new Date(each * 1_000).toISOString();
+    const hour = instant.slice(11, 16);
+    return hour === "00:00" ? `${hour}\n${instant.slice(0, 10)}` : hour;
+  });
+}
+
 class HoursChart extends PageElement {
   static override properties = { title: {}, hours: { attribute: false }, curves: { attribute: false } };
   declare title: string;
@@ -62,12 +74,13 @@ class HoursChart extends PageElement {
       {
         width: Math.max(200, place.clientWidth),
         height: HEIGHT,
-        // As all times of the page.
-        tzDate: (seconds) => Plot.tzDate(new Date(seconds * 1_000), "Etc/UTC"),
         legend: { show: false },
         cursor: { show: false },
-        scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
-        axes: [axis, { ...axis, size: 44, incrs: WHOLE_STEPS }],
+        scales: { x: { time: false }, y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
+        axes: [
+          { ...axis, incrs: HOUR_STEPS, values: formatHours },
+          { ...axis, size: 44, incrs: WHOLE_STEPS },
+        ],
         series: [
           {},
           ...this.curves.map(({ name, color, dash }) => ({

@@ -122,8 +122,9 @@ class PageRoot extends PageElement {
     return html`<a class="skip" href="#content" @click=${(event: Event) => this.#onSkip(event)}
         >Skip to the content</a
       >
-      ${this.#showHeader(page)} ${this.#showLateOutcomes()}
+      ${this.#showHeader(page)}
       <main id="content" tabindex="-1">${this.#showPlace(page)}</main>
+      ${this.#showLateOutcomes()}
       <action-dialog
         .page=${page}
         .action=${this.action}
@@ -141,6 +142,7 @@ class PageRoot extends PageElement {
         (outcome) =>
           html`<p class=${outcome.isDone ? "happened" : "problem"}>
             ${outcome.isDone ? "✓ " : ""}${outcome.sentence}
+            ${outcome.address === undefined ? nothing : html`<a href=${outcome.address}>Show it</a>`}
             <button type="button" @click=${() => this.#forget(outcome)}>Dismiss</button>
           </p>`,
       )}

@@ -3,6 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import type { PlacedProblem, PlanCheck, PlanRun } from "../../contract/actions.ts";
 import { showLine } from "../../drawing/visible-text.ts";
+import type { ActionOutcome } from "../app/action.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
 import { PageElement, showAction, type PageContext } from "../app/page-element.ts";
@@ -114,10 +115,9 @@ class PlanView extends PageElement {
       <work-graph .plan=${plan}></work-graph>`;
   }
 
-  async #run(text: string): Promise<PlanRun> {
-    const run = await this.page.api.post<PlanRun>("plans/run", { text });
-    location.hash = formatAddress({ place: "runs", id: run.id });
-    return run;
+  async #run(text: string): Promise<ActionOutcome> {
+    const { id, happened } = await this.page.api.post<PlanRun>("plans/run", { text });
+    return { happened, address: formatAddress({ place: "runs", id }) };
   }
 
   #onInput(event: InputEvent): void {

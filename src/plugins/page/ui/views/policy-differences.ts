@@ -45,7 +45,7 @@ class WhatIf extends PageElement {
       </p>
       <div aria-live="polite">
         ${this.problem === undefined ? nothing : html`<p class="problem">${showLine(this.problem, 2_000)}</p>`}
-        ${this.answer?.whatIf ? showDifferences(this.answer.whatIf) : nothing}
+        ${this.answer ? showAnswer(this.answer) : nothing}
       </div>`;
   }
 
@@ -76,6 +76,22 @@ const CERTAINTIES = {
 } as const;
 
 type Under = NonNullable<WhatIfAnswer["whatIf"]>;
+
+function showAnswer({ difference, whatIf }: WhatIfAnswer): TemplateResult {
+  if (difference)
+    return html`<p class="problem">
+      Event ${difference.sequence} (${difference.type}) does not follow from the events before it:
+      ${showLine(difference.why, 2_000)}. What would follow under another policy cannot be told.
+    </p>`;
+  return whatIf
+    ? html`${showDifferences(whatIf)}
+      ${whatIf.uncertain.map(
+        ({ stepId, why }) =>
+          html`<p class="quiet">No longer certain: ${showLine(stepId, 120)} (${showLine(why)})</p>`,
+      )}
+      ${whatIf.limits.map((limit) => html`<p class="quiet">${showLine(limit, 2_000)}</p>`)}`
+    : html``;
+}
 
 function showDifferences({ points, recorded, would, leftOut }: Under): TemplateResult {
   if (points.length === 0)

@@ -17,7 +17,7 @@ import { formatAddress, TABS, type Tab } from "../app/address.ts";
 import { ApiProblem } from "../app/page-api.ts";
 import { LoadedElement, showAction } from "../app/page-element.ts";
 import { saveFile, showFields, showInstant, showSaveButton, showStatus } from "../parts/words.ts";
-import { advanceDetail } from "./advance-detail.ts";
+import { advanceDetail, isGoingOn } from "./advance-detail.ts";
 import "./event-log.ts";
 import { offerFork } from "./fork-action.ts";
 import "./step-panel.ts";
@@ -43,7 +43,7 @@ class RunView extends LoadedElement<RunDetail> {
   declare runId: string;
   declare tab: Tab;
   declare query: Readonly<Record<string, string>>;
-  /** Plans that agents of the work run, whose steps are in its tree. */
+  /** Plans that agents of the work run, also after its end: their steps are in its tree, and their use in its sum. */
   #planIds: ReadonlySet<string> = new Set();
 
   protected override willUpdate(changed: PropertyValues<this>): void {
@@ -59,16 +59,18 @@ class RunView extends LoadedElement<RunDetail> {
     return detail;
   }
 
-  /** A coordination that begins may be a plan of one of its agents. */
-  protected override isConcerned({ id, types }: LiveChange): boolean {
-    if (id === this.runId || this.#planIds.has(id)) return true;
-    return types.includes("coordination.created") && findGoingOn(this.loaded) !== undefined;
+  /** A plan that begins may be one of an agent of the work, or of an agent of its plans. */
+  protected override isConcerned({ id, parentId }: LiveChange): boolean {
+    return [id, parentId].some(
+      (each) => each !== undefined && (each === this.runId || this.#planIds.has(each)),
+    );
   }
 
   /** Nothing is read: telling large work takes the server long, and only its durations have changed. */
   protected override onBeat(): void {
-    const detail = findGoingOn(this.loaded);
-    if (detail) this.loaded = advanceDetail(detail, this.page.feed.nowMs);
+    const detail = this.loaded;
+    if (!detail || detail.kind === "run" || !isGoingOn(detail)) return;
+    this.loaded = advanceDetail(detail, this.page.feed.nowMs);
   }
 
   protected override show(detail: RunDetail): TemplateResult {
@@ -248,12 +250,6 @@ class RunView extends LoadedElement<RunDetail> {
   #fork(event: number, kind: "plan" | "run"): Promise<void> {
     return offerFork(this.page, { path: `runs/${encodeURIComponent(this.runId)}`, event, kind });
   }
-}
-
-/** Returns a coordination that has not ended; `undefined` for one that has, and for runs of workflows. */
-function findGoingOn(detail: RunDetail | undefined): CoordinationDetail | undefined {
-  if (!detail || detail.kind === "run") return undefined;
-  return detail.timeline.endedAtMs === undefined ? detail : undefined;
 }
 
 function listPlanIds({ coordinationId, planId, children }: TreeNode): string[] {

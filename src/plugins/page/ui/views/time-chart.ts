@@ -15,6 +15,7 @@ import {
   ROW_HEIGHT,
 } from "../../drawing/draw-row.ts";
 import { markRows, type AdmittedStep, type RowMarks } from "../../drawing/row-marks.ts";
+import { round, type Shape } from "../../drawing/shapes.ts";
 import {
   createTimeScale,
   listTicks,
@@ -23,8 +24,8 @@ import {
   type TimeScale,
   type TimeWindow,
 } from "../../drawing/time-scale.ts";
+import { PATTERNS } from "../../drawing/timeline-style.ts";
 import { PageElement } from "../app/page-element.ts";
-import { showPatterns, showShape } from "../parts/svg-shapes.ts";
 import { drawLoad } from "./load-curve.ts";
 
 const OVERVIEW_HEIGHT = 34;
@@ -341,6 +342,24 @@ function showLegend(): TemplateResult {
     )}
     <span>◆ conflict</span><span>✓ △ check</span><span>✕ call refused</span>
   </p>`;
+}
+
+function showShape(shape: Shape): SVGTemplateResult {
+  switch (shape.kind) {
+    case "box":
+      return svg`<rect class=${shape.className} x=${round(shape.x)} y=${round(shape.y)} width=${round(shape.width)} height=${round(shape.height)}><title>${shape.label ?? ""}</title></rect>`;
+    case "words":
+      return svg`<text class=${shape.className} x=${round(shape.x)} y=${round(shape.y)}>${shape.text}</text>`;
+    case "outline":
+      return svg`<path class=${shape.className} d=${shape.path}><title>${shape.label ?? ""}</title></path>`;
+  }
+}
+
+function showPatterns(): SVGTemplateResult {
+  return svg`<defs>${PATTERNS.map(
+    ({ id, turn }) =>
+      svg`<pattern id=${id} width="6" height="6" patternUnits="userSpaceOnUse" patternTransform=${turn}><path class="hatch-${id}" d="M0 0V6"></path></pattern>`,
+  )}</defs>`;
 }
 
 customElements.define("time-chart", TimeChart);

@@ -102,15 +102,20 @@ it("damage that was found before the server was busy is kept, as a part of what 
   await reader.close();
 });
 
+/** Has each reading of a text fail with an error of the server. */
+async function failReadsOfTexts(schema: TestSchema, state: string, message: string): Promise<void> {
+  await schema.query(
+    `create function fail_to_read() returns boolean language plpgsql as
+     $$ begin raise exception '${message}' using errcode = '${state}'; end $$;
+     alter table content rename to stored_content;
+     create view content as select * from stored_content where fail_to_read()`,
+  );
+}
+
 it("a server whose disk is full is no damage", async () => {
   await using copy = await createTestSchema();
   await fillLedger(copy);
-  await copy.query(
-    `create function find_no_room() returns boolean language plpgsql as
-     $$ begin raise exception 'no space left on device' using errcode = 'disk_full'; end $$;
-     alter table content rename to stored_content;
-     create view content as select * from stored_content where find_no_room()`,
-  );
+  await failReadsOfTexts(copy, "disk_full", "no space left on device");
   const reader = await openTestPostgres(copy.url, { mode: "read" });
   await expect(reader.inspect()).rejects.toMatchObject({ code: "LEDGER_FULL" });
   await reader.close();
@@ -123,12 +128,7 @@ it.each([
 ])("a server that cannot read what it holds (%s: %s) is damage", async (state, message) => {
   await using copy = await createTestSchema();
   await fillLedger(copy);
-  await copy.query(
-    `create function fail_to_read() returns boolean language plpgsql as
-     $$ begin raise exception '${message}' using errcode = '${state}'; end $$;
-     alter table content rename to stored_content;
-     create view content as select * from stored_content where fail_to_read()`,
-  );
+  await failReadsOfTexts(copy, state, message);
   const reader = await openTestPostgres(copy.url, { mode: "read" });
   const expected = expect.stringContaining(`${message} (${state})`) as string;
   expect(await reader.inspect()).toContainEqual({ kind: "file_damaged", message: expected });

@@ -35,6 +35,17 @@ function createDeafWorld(gates: GivenGates = {}): World {
   return createWorld({}, { ...runner, follow: ignoreEnd }, gates);
 }
 
+/** Has step `b` fail, and expects the spawn to be at work until the host delivers its words. */
+async function expectWaitedForUntilDelivered(run: PlanRun, child: SpawnedChild): Promise<void> {
+  run.world.plans.end("b", endFailing("no"));
+  await run.advance(30_000);
+  expect(await run.fates()).toMatchObject({ "@step-3": "running" });
+  await child.ends();
+  expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
+  await run.advance(10_000);
+  await run.close();
+}
+
 /** A plan whose step `a` completed while what its agent spawned goes on, and whose step `b` is at work. */
 async function runWithSpawn(fields: Fields, gates: GivenGates = {}): Promise<SpawnAtWork> {
   const run = await submitTo(createDeafWorld(gates), plan([step("a"), step("b")], fields));
@@ -160,13 +171,7 @@ describe("what the agent of a completed step has spawned, and has ended before i
     const { run, child } = await runWithSpawn(FAIL_FAST);
     run.world.host.end(child.session, COMPLETED);
     run.world.host.says = answerUndelivered(run);
-    run.world.plans.end("b", endFailing("no"));
-    await run.advance(30_000);
-    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
-    await child.ends();
-    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
-    await run.advance(10_000);
-    await run.close();
+    await expectWaitedForUntilDelivered(run, child);
   });
 
   it("is waited for, too, where its turn ends while it is being stopped", async () => {
@@ -177,13 +182,7 @@ describe("what the agent of a completed step has spawned, and has ended before i
       await run.coordinator.turnEnded(session, "first");
       return "already_ended";
     };
-    run.world.plans.end("b", endFailing("no"));
-    await run.advance(30_000);
-    expect(await run.fates()).toMatchObject({ "@step-3": "running" });
-    await child.ends();
-    expect(await run.fates()).toMatchObject({ "@step-3": "completed" });
-    await run.advance(10_000);
-    await run.close();
+    await expectWaitedForUntilDelivered(run, child);
   });
 
   it("is asked about again where the host does not say how it ended, and cancelled once the host cannot stop it", async () => {

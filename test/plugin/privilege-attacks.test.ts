@@ -1,51 +1,32 @@
 /** Owns: children that try to do more than they may, through the real handlers and a real ledger. */
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
 import { createSpawnHandlers } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { runCli } from "../cli/run-cli.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
+import { createCallContext, createCallEvent } from "./hook-calls.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
 const OWNER = "agent:main:main";
-let folder: TempFolder;
+const folder = useStateFolder();
 let host: FakeHost;
 let handlers: HookHandlers;
-let calls = 0;
 
 // A gateway has loaded most of it with its first agent.
 beforeAll(async () => {
   await loadToolNames();
 }, 120_000);
 
-beforeEach(() => {
-  folder = createTempFolder();
-});
-
-afterEach(async () => {
-  await handlers.stop();
-  folder[Symbol.dispose]();
-});
-
 async function start(phase1: Record<string, unknown> = {}): Promise<void> {
   host = createFakeHost({ stateDir: folder.path, phase1 });
   handlers = createHookHandlers(host.api);
+  folder.stopLater(handlers);
   await handlers.start();
-}
-
-function contextOf(sessionKey: string): HookContext<"before_tool_call"> {
-  const trace = { traceId: "t".repeat(32) };
-  return { sessionKey, agentId: "main", runId: `run of ${sessionKey}`, trace } as never;
-}
-
-function eventOf(toolName: string, params: Record<string, unknown>): HookEvent<"before_tool_call"> {
-  calls += 1;
-  return { toolName, toolCallId: `call-${calls}`, runId: "run", params };
 }
 
 /** Plays both hooks around a spawn, as the host calls them; answers with the refusal where there is one. */
@@ -54,11 +35,11 @@ async function spawn(
   child: string,
   params: Record<string, unknown>,
 ): Promise<string | undefined> {
-  const event = eventOf("sessions_spawn", { task: `work of ${child}`, ...params });
-  const before = await handlers.beforeSpawn(event, contextOf(by));
+  const event = createCallEvent("sessions_spawn", { task: `work of ${child}`, ...params });
+  const before = await handlers.beforeSpawn(event, createCallContext(by));
   if (before?.block) return before.blockReason;
   const details = { status: "accepted", childSessionKey: child, runId: `run of ${child}` };
-  await handlers.afterSpawn({ ...event, ...before, result: { details } }, contextOf(by));
+  await handlers.afterSpawn({ ...event, ...before, result: { details } }, createCallContext(by));
   return undefined;
 }
 
@@ -68,7 +49,7 @@ async function call(
   tool: string,
   params: Record<string, unknown> = {},
 ): Promise<string | undefined> {
-  const answer = await handlers.beforeCall(eventOf(tool, params), contextOf(by));
+  const answer = await handlers.beforeCall(createCallEvent(tool, params), createCallContext(by));
   return answer?.block ? answer.blockReason : undefined;
 }
 
@@ -130,12 +111,15 @@ describe("a child that may only use some tools", () => {
 
   it("is held before the hook behind its spawn has recorded who it is", async () => {
     await start();
-    const event = eventOf("sessions_spawn", { task: "x", coordination: { tools: { allow: ["read"] } } });
-    const before = await handlers.beforeSpawn(event, contextOf(OWNER));
+    const event = createCallEvent("sessions_spawn", {
+      task: "x",
+      coordination: { tools: { allow: ["read"] } },
+    });
+    const before = await handlers.beforeSpawn(event, createCallContext(OWNER));
     host.entries.set(CHILD, { spawnedBy: OWNER });
     const early = call(CHILD, "exec", { command: "true" });
     const details = { status: "accepted", childSessionKey: CHILD, runId: "run of the child" };
-    await handlers.afterSpawn({ ...event, ...before, result: { details } }, contextOf(OWNER));
+    await handlers.afterSpawn({ ...event, ...before, result: { details } }, createCallContext(OWNER));
     expect(await early).toMatch(/may not use exec/u);
   });
 
@@ -152,7 +136,7 @@ describe("a child that may only use some tools", () => {
     await start();
     await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
     const endCall = (tool: string, error?: string) =>
-      handlers.afterCall({ ...eventOf(tool, {}), ...(error && { error }) }, contextOf(CHILD));
+      handlers.afterCall({ ...createCallEvent(tool, {}), ...(error && { error }) }, createCallContext(CHILD));
     await endCall("exec", "Tool exec not found");
     await endCall("read", "no such file");
     await endCall("read");
@@ -162,29 +146,41 @@ describe("a child that may only use some tools", () => {
   it("has no call recorded that it may make and that fails: the result that the host asks of it, or code of the host", async () => {
     await start();
     await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
-    const result = eventOf("structured_output", { result: 1 });
-    const code = { ...eventOf("exec", { code: "throw 1" }), toolKind: "code_mode_exec" as const };
+    const result = createCallEvent("structured_output", { result: 1 });
+    const code = { ...createCallEvent("exec", { code: "throw 1" }), toolKind: "code_mode_exec" as const };
     for (const event of [result, code]) {
-      const ruling = await handlers.beforeCall(event, contextOf(CHILD));
+      const ruling = await handlers.beforeCall(event, createCallContext(CHILD));
       expect(ruling?.block).toBeUndefined();
-      await handlers.afterCall({ ...event, error: "it failed" }, contextOf(CHILD));
+      await handlers.afterCall({ ...event, error: "it failed" }, createCallContext(CHILD));
     }
     // The host itself refuses one without a result, and asks nobody before.
     const error = "Validation failed for tool structured_output";
-    await handlers.afterCall({ ...eventOf("structured_output", {}), error }, contextOf(CHILD));
+    await handlers.afterCall(
+      { ...createCallEvent("structured_output", {}), error },
+      createCallContext(CHILD),
+    );
     expect(await readRefusals()).toEqual([]);
   });
 
   it("has what it would call through Tool Search recorded once, whether or not the host knows the tool", async () => {
     await start();
     await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
-    const through = { ...eventOf("tool_call", { id: "openclaw:core:exec", args: {} }), toolCallId: "outer" };
-    const inner = { ...eventOf("exec", { command: "true" }), toolCallId: "tool_search_code:outer:exec:1" };
-    await handlers.beforeCall(inner, contextOf(CHILD));
-    await handlers.afterCall(through, contextOf(CHILD));
+    const through = {
+      ...createCallEvent("tool_call", { id: "openclaw:core:exec", args: {} }),
+      toolCallId: "outer",
+    };
+    const inner = {
+      ...createCallEvent("exec", { command: "true" }),
+      toolCallId: "tool_search_code:outer:exec:1",
+    };
+    await handlers.beforeCall(inner, createCallContext(CHILD));
+    await handlers.afterCall(through, createCallContext(CHILD));
     expect(await readRefusals()).toHaveLength(1);
-    await handlers.afterCall({ ...through, toolCallId: "unknown" }, contextOf(CHILD));
-    await handlers.afterCall(eventOf("tool_call", { id: "read", args: {} }), contextOf(CHILD));
+    await handlers.afterCall({ ...through, toolCallId: "unknown" }, createCallContext(CHILD));
+    await handlers.afterCall(
+      createCallEvent("tool_call", { id: "read", args: {} }),
+      createCallContext(CHILD),
+    );
     expect(await readRefusals()).toMatchObject([{ tool: "exec" }, { tool: "exec" }]);
   });
 
@@ -248,8 +244,8 @@ describe("what cannot be held does not begin", () => {
     const use = (): Promise<never> => Promise.reject(new CoordinationError("LEDGER_CLOSED", "a reload"));
     const spawns = createSpawnHandlers({ api: host.api, use, quietly: use, isHeld: use });
     const askFor = async (params: Record<string, unknown>): Promise<string | undefined> => {
-      const event = eventOf("sessions_spawn", { task: "work", ...params });
-      return (await spawns.beforeSpawn(event, contextOf(OWNER), Date.now() + 1_000))?.blockReason;
+      const event = createCallEvent("sessions_spawn", { task: "work", ...params });
+      return (await spawns.beforeSpawn(event, createCallContext(OWNER), Date.now() + 1_000))?.blockReason;
     };
     expect(await askFor({ coordination: { tools: { allow: ["read"] } } })).toMatch(/nothing would hold it/u);
     expect(await askFor({ coordination: { tools: "read" } })).toMatch(/cannot be understood/u);
@@ -334,7 +330,7 @@ describe("a child that may change one folder", () => {
 
 describe("what the model of a child is shown", () => {
   const readPrompt = (sessionKey: string) =>
-    handlers.beforePromptBuild({ prompt: "x", messages: [] }, contextOf(sessionKey));
+    handlers.beforePromptBuild({ prompt: "x", messages: [] }, createCallContext(sessionKey));
 
   it("is what it may use, with the reason in words, and everything where nobody narrows it", async () => {
     await start();

@@ -1,50 +1,32 @@
 /** Owns: that the operator's rules hold for an agent, however a model or an operator spells its id. */
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
+import { createCallContext, createCallEvent } from "./hook-calls.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
 const OWNER = "agent:main:main";
 const CHILD = "agent:coder:subagent:1";
-let folder: TempFolder;
+const folder = useStateFolder();
 let handlers: HookHandlers;
-let calls = 0;
 
 beforeAll(async () => {
   await loadToolNames();
 }, 120_000);
 
-beforeEach(() => {
-  folder = createTempFolder();
-});
-
-afterEach(async () => {
-  await handlers.stop();
-  folder[Symbol.dispose]();
-});
-
 async function start(phase1: Record<string, unknown>): Promise<void> {
   handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1 }).api);
+  folder.stopLater(handlers);
   await handlers.start();
 }
 
-function contextOf(sessionKey: string): HookContext<"before_tool_call"> {
-  return { sessionKey, agentId: "main", runId: `run of ${sessionKey}` } as never;
-}
-
-function eventOf(toolName: string, params: Record<string, unknown>): HookEvent<"before_tool_call"> {
-  calls += 1;
-  return { toolName, toolCallId: `call-${calls}`, runId: "run", params };
-}
-
 async function spawn(params: Record<string, unknown>): Promise<string | undefined> {
-  const event = eventOf("sessions_spawn", { task: "work", ...params });
-  const before = await handlers.beforeSpawn(event, contextOf(OWNER));
+  const event = createCallEvent("sessions_spawn", { task: "work", ...params });
+  const before = await handlers.beforeSpawn(event, createCallContext(OWNER));
   if (before?.block) return before.blockReason;
   const details = { status: "accepted", childSessionKey: CHILD, runId: "run of the child" };
-  await handlers.afterSpawn({ ...event, ...before, result: { details } }, contextOf(OWNER));
+  await handlers.afterSpawn({ ...event, ...before, result: { details } }, createCallContext(OWNER));
   return undefined;
 }
 
@@ -54,14 +36,20 @@ describe("the operator's rule for an agent", () => {
   it.each(SPELLINGS)("holds its children, which a model spawns as %j", async (agentId) => {
     await start({ privileges: { agents: { coder: { tools: { deny: ["exec"] } } } } });
     expect(await spawn({ agentId })).toBeUndefined();
-    const answer = await handlers.beforeCall(eventOf("exec", { command: "true" }), contextOf(CHILD));
+    const answer = await handlers.beforeCall(
+      createCallEvent("exec", { command: "true" }),
+      createCallContext(CHILD),
+    );
     expect(answer?.blockReason).toMatch(/may not use exec/u);
   });
 
   it("holds its children, which a model spawns by the name agent_id", async () => {
     await start({ privileges: { agents: { coder: { tools: { deny: ["exec"] } } } } });
     expect(await spawn({ agent_id: "coder" })).toBeUndefined();
-    const answer = await handlers.beforeCall(eventOf("exec", { command: "true" }), contextOf(CHILD));
+    const answer = await handlers.beforeCall(
+      createCallEvent("exec", { command: "true" }),
+      createCallContext(CHILD),
+    );
     expect(answer?.blockReason).toMatch(/may not use exec/u);
     expect(await spawn({ agent_id: "coder", runtime: "acp" })).toMatch(/cannot be seen/u);
   });
@@ -69,7 +57,10 @@ describe("the operator's rule for an agent", () => {
   it.each(SPELLINGS)("holds them where the operator writes %j", async (written) => {
     await start({ privileges: { agents: { [written]: { tools: { deny: ["exec"] } } } } });
     expect(await spawn({ agentId: "coder" })).toBeUndefined();
-    const answer = await handlers.beforeCall(eventOf("exec", { command: "true" }), contextOf(CHILD));
+    const answer = await handlers.beforeCall(
+      createCallEvent("exec", { command: "true" }),
+      createCallContext(CHILD),
+    );
     expect(answer?.blockReason).toMatch(/may not use exec/u);
   });
 

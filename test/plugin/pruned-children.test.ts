@@ -1,17 +1,18 @@
 /** Owns: child sessions that still live after the record of their coordination was pruned from the ledger. */
 import { join } from "node:path";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
 import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import { openLedgerStore } from "../../src/plugins/open-ledger-store.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
+import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { agentOf } from "../../src/plugins/openclaw/host/session-entry.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
 import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost } from "./fake-host.ts";
+import { createCallContext, createCallEvent } from "./hook-calls.ts";
+import { useStateFolder } from "./stopped-handlers.ts";
 
 const OWNER = "agent:main:main";
 const CHILD = "agent:main:subagent:child";
@@ -23,25 +24,14 @@ const GATES = {
   agents: { main: { checks: ["lint"] } },
 };
 
-let folder: TempFolder;
+const folder = useStateFolder(forgetProcess);
 let host: ReturnType<typeof createFakeHost>;
 let handlers: HookHandlers;
-let calls = 0;
 
 // A gateway has loaded most of it with its first agent.
 beforeAll(async () => {
   await loadToolNames();
 }, 120_000);
-
-beforeEach(() => {
-  folder = createTempFolder();
-});
-
-afterEach(async () => {
-  await handlers.stop();
-  forgetProcess();
-  folder[Symbol.dispose]();
-});
 
 /** Forgets the memory of a process, as its end does. */
 function forgetProcess(): void {
@@ -52,6 +42,7 @@ function forgetProcess(): void {
 async function start(phase1: Record<string, unknown> = {}): Promise<void> {
   host = createFakeHost({ stateDir: folder.path, phase1 });
   handlers = createHookHandlers(host.api);
+  folder.stopLater(handlers);
   await handlers.start();
 }
 
@@ -62,21 +53,8 @@ async function restart(): Promise<void> {
   await start();
 }
 
-const contextOf = (sessionKey: string, trace = "t"): HookContext<"before_tool_call"> =>
-  ({
-    sessionKey,
-    agentId: "main",
-    runId: `run of ${sessionKey}`,
-    trace: { traceId: trace.repeat(32) },
-  }) as never;
-
-function eventOf(toolName: string, params: Record<string, unknown>): HookEvent<"before_tool_call"> {
-  calls += 1;
-  return { toolName, toolCallId: `call-${calls}`, runId: "run", params };
-}
-
 async function spawn(by: HookContext<"before_tool_call">, child: string, coordination: object = {}) {
-  const event = eventOf("sessions_spawn", {
+  const event = createCallEvent("sessions_spawn", {
     task: `work of ${child}`,
     agentId: agentOf(child),
     coordination,
@@ -97,7 +75,7 @@ async function endChild(child: string): Promise<void> {
 }
 
 async function call(by: string, tool: string): Promise<string | undefined> {
-  const answer = await handlers.beforeCall(eventOf(tool, { command: "true" }), contextOf(by));
+  const answer = await handlers.beforeCall(createCallEvent(tool, { command: "true" }), createCallContext(by));
   return answer?.block ? answer.blockReason : undefined;
 }
 
@@ -116,7 +94,7 @@ async function prune(): Promise<number> {
 /** Ends the children, and prunes their coordination once it has ended. The newest run of a file stays. */
 async function endAndPrune(...children: string[]): Promise<void> {
   for (const child of children) await endChild(child);
-  await spawn(contextOf(OWNER, "u"), "agent:main:subagent:newest");
+  await spawn(createCallContext(OWNER, "u"), "agent:main:subagent:newest");
   await vi.waitFor(async () => {
     expect(await prune()).toBe(1);
   }, 10_000);
@@ -125,7 +103,7 @@ async function endAndPrune(...children: string[]): Promise<void> {
 describe("a child whose coordination was pruned", () => {
   it("has every call refused where privileges held it, after a restart of the gateway too", async () => {
     await start();
-    await spawn(contextOf(OWNER), CHILD, READ_ONLY);
+    await spawn(createCallContext(OWNER), CHILD, READ_ONLY);
     expect(await call(CHILD, "exec")).toMatch(/may not use exec/u);
     await endAndPrune(CHILD);
     await restart();
@@ -134,8 +112,8 @@ describe("a child whose coordination was pruned", () => {
 
   it("has every call refused where privileges held the session that spawned it", async () => {
     await start();
-    await spawn(contextOf(OWNER), CHILD, READ_ONLY);
-    await spawn(contextOf(CHILD), GRANDCHILD);
+    await spawn(createCallContext(OWNER), CHILD, READ_ONLY);
+    await spawn(createCallContext(CHILD), GRANDCHILD);
     await endAndPrune(GRANDCHILD, CHILD);
     await restart();
     expect(await call(GRANDCHILD, "exec")).toMatch(PRUNED);
@@ -144,8 +122,8 @@ describe("a child whose coordination was pruned", () => {
   it("goes on where nothing but a gate held the session that spawned it", async () => {
     const ungated = "agent:helper:subagent:grandchild";
     await start({ gates: GATES });
-    await spawn(contextOf(OWNER), CHILD);
-    await spawn(contextOf(CHILD), ungated);
+    await spawn(createCallContext(OWNER), CHILD);
+    await spawn(createCallContext(CHILD), ungated);
     await endAndPrune(ungated, CHILD);
     await restart();
     host.entries.set(ungated, { spawnedBy: CHILD });
@@ -156,7 +134,7 @@ describe("a child whose coordination was pruned", () => {
 
   it("goes on where nothing held it", async () => {
     await start();
-    await spawn(contextOf(OWNER), CHILD);
+    await spawn(createCallContext(OWNER), CHILD);
     await endAndPrune(CHILD);
     await restart();
     expect(await call(CHILD, "exec")).toBeUndefined();
@@ -165,7 +143,7 @@ describe("a child whose coordination was pruned", () => {
 
   it("keeps a result to itself that its gate did not release", async () => {
     await start({ gates: GATES });
-    await spawn(contextOf(OWNER), CHILD);
+    await spawn(createCallContext(OWNER), CHILD);
     const span = "span of the child";
     const gates = handlers.gates(() => span);
     const say = async (): Promise<string> => {

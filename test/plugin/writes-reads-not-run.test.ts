@@ -3,8 +3,8 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createFakeHost } from "./fake-host.ts";
+import { createCallContext } from "./hook-calls.ts";
 import { useStateFolder } from "./stopped-handlers.ts";
 
 const folder = useStateFolder();
@@ -12,23 +12,15 @@ const folder = useStateFolder();
 const OWNER = "agent:main:main";
 const CHILD = "agent:main:subagent:1";
 
-const contextOf = (sessionKey: string): HookContext<"before_tool_call"> =>
-  ({
-    sessionKey,
-    agentId: "main",
-    runId: "run-1",
-    trace: { traceId: "t".repeat(32) },
-  }) as unknown as HookContext<"before_tool_call">;
-
 async function startWithChild(): Promise<HookHandlers> {
   const handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1: {} }).api);
   folder.stopLater(handlers);
   await handlers.start();
   const spawn = { toolName: "sessions_spawn", toolCallId: "spawn", runId: "run-1" };
-  const before = await handlers.beforeSpawn({ ...spawn, params: { task: "work" } }, contextOf(OWNER));
+  const before = await handlers.beforeSpawn({ ...spawn, params: { task: "work" } }, createCallContext(OWNER));
   const params = (before as { params: Record<string, unknown> }).params;
   const result = { details: { status: "accepted", childSessionKey: CHILD, runId: "run-of-child" } };
-  await handlers.afterSpawn({ ...spawn, params, result }, contextOf(OWNER));
+  await handlers.afterSpawn({ ...spawn, params, result }, createCallContext(OWNER));
   return handlers;
 }
 
@@ -44,9 +36,9 @@ interface Call {
 async function makeCall(handlers: HookHandlers, call: Call): Promise<unknown> {
   const { session, toolName, params, runTool, ending = {} } = call;
   const event = { toolName, toolCallId: `${session} ${toolName}`, runId: "run-1", params };
-  const answer = await handlers.beforeCall(event, contextOf(session));
+  const answer = await handlers.beforeCall(event, createCallContext(session));
   runTool?.();
-  await handlers.afterCall({ ...event, ...ending }, contextOf(session));
+  await handlers.afterCall({ ...event, ...ending }, createCallContext(session));
   return answer;
 }
 

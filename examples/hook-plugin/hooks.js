@@ -12,8 +12,8 @@ export function createHooks(log) {
   return {
     hooks: {
       /** Nobody takes a vendored file from who holds it; about others the operator's strategy rules. */
-      arbitrate: ({ resource }) =>
-        VENDORED.test(resource)
+      arbitrate: ({ resource, names = [] }) =>
+        [resource, ...names].some((name) => VENDORED.test(name))
           ? { award: "holder", reason: "Files below vendor/ stay with who holds them." }
           : undefined,
 

@@ -147,7 +147,7 @@ export const WORKFLOW: readonly Explained[] = [
   },
   {
     file: "node-contract/turn-inputs.ts",
-    code: ".flatMap(({ name, sensitive }) => (sensitive ? collectTexts(values[name]) : []))",
+    code: "...(run.replacedValues?.get(name) ?? []),",
     changes: [["[]", '["Stryker was here"]']],
     why: "It hides a text that nobody writes.",
   },

@@ -8,7 +8,7 @@ import type {
   WebhookConfig,
 } from "../agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../agents/coordination/ports/clock.ts";
-import type { HumanChannel, Question } from "../agents/coordination/ports/human-channel.ts";
+import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type {
   AnswerRequest,
@@ -20,11 +20,13 @@ import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
 import { ANSWER_PATH } from "./answer-path.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
 
+type AnswerRefused = QuestionAnswered & { readonly kind: "refused" };
+
 /** An answer that came through a channel. Resolves with why it did not count. */
 export type TakeChannelAnswer = (
   answer: Omit<AnswerRequest, "through">,
   through: Channel,
-) => Promise<(QuestionAnswered & { readonly kind: "refused" }) | undefined>;
+) => Promise<AnswerRefused | undefined>;
 
 export interface ChannelDependencies {
   readonly escalations: EscalationsConfig;
@@ -107,23 +109,21 @@ function createWebhookChannel(
 }
 
 /** Creates a channel through a plugin. The log names the plugin as the author of its answers. */
-function createPluginChannel(
-  { hooks, takeAnswer, clock }: ChannelDependencies,
-  channel: Channel,
-): HumanChannel {
+function createPluginChannel({ hooks, takeAnswer }: ChannelDependencies, channel: Channel): HumanChannel {
   return {
     notify: (notice) =>
       hooks.notify(notice, channel, async ({ answer, text, by }) => {
         const { questionId } = notice.question;
         const request = { questionId, answer, by, ...(text !== undefined && { text }) };
         const refused = await takeAnswer(request, channel);
-        return refused && explainRefusal(refused.code, notice.question, clock.now());
+        return refused && explainRefusal(refused);
       }),
   };
 }
 
-/** Returns the word for a plugin whose answer did not count. */
-function explainRefusal(code: string, { deadlineAtMs }: Question, nowMs: number): AnswerRefusal {
+/** Returns the word for a plugin whose answer did not count. A question that is not closed takes no answer after its deadline. */
+function explainRefusal({ code, resolution }: AnswerRefused): AnswerRefusal {
   if (!CLOSED.has(code)) return "not_an_answer";
-  return nowMs >= deadlineAtMs ? "expired" : "closed";
+  const isExpired = resolution === "expired" || (code === "QUESTION_CLOSED" && resolution === undefined);
+  return isExpired ? "expired" : "closed";
 }

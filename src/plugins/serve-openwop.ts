@@ -23,7 +23,7 @@ import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
-import { startOpenWopServer } from "./openwop/serve.ts";
+import { RemoteAccessError, startOpenWopServer } from "./openwop/serve.ts";
 import { createWorkflowControls, type ControlledHost } from "./workflow-controls.ts";
 
 export interface Serving extends FacesWanted, ServedOptions {
@@ -256,10 +256,10 @@ function agentsOf(
 
 /** Turns what a person can mend into words that they know. */
 function asCoordinationError(error: unknown, { hostname, port }: Serving): unknown {
-  if (error instanceof RangeError)
-    return new CoordinationError("INPUT_INVALID", `${error.message} (--allow-remote, --token)`, {
-      cause: error,
-    });
+  if (error instanceof RangeError) {
+    const options = error instanceof RemoteAccessError ? " (--allow-remote, --token)" : "";
+    return new CoordinationError("INPUT_INVALID", `${error.message}${options}`, { cause: error });
+  }
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (syscall === "listen" || syscall === "getaddrinfo")
     return new CoordinationError(

@@ -134,7 +134,7 @@ describe("a folder of agents", () => {
       () => "nothing was wrong",
       (thrown: unknown) => (thrown as Error).message,
     );
-    expect(error).toContain("broken: Expected property name");
+    expect(error).toContain("broken: line 1, column 2: Expected property name");
     expect(error).toMatch(/empty: there is no pack\.json in it/u);
     expect(error).toMatch(/wrong: agents\[0\]/u);
     expect(error).toContain("other: agents[0]: agentId: expected a name below vendor.acme.");
@@ -151,5 +151,15 @@ describe("a folder of agents", () => {
 
   it("is refused where it is not there", async () => {
     await expect(read()).rejects.toThrow("the folder cannot be read (ENOENT)");
+  });
+});
+
+describe("a slip in the syntax", () => {
+  it.each([
+    ["a pack", "acme/pack.yaml", "acme"],
+    ["a manifest", "writer.yaml", "writer.yaml"],
+  ])("of %s is named with its line and column", async (_, path, entry) => {
+    write(path, "name: vendor.acme\nagents: [\n");
+    await expect(read()).rejects.toThrow(new RegExp(String.raw`\n {2}${entry}: line \d+, column \d+: `, "u"));
   });
 });

@@ -118,7 +118,10 @@ describe("ledger copy", () => {
     expect(await copyTo(nameLedger(), file)).toMatchObject({ code: "INPUT_INVALID" });
     expect(await copyTo(nameLedger(), nameLedger())).toMatchObject({ code: "INPUT_INVALID" });
     const untouched = folder.file("untouched.sqlite");
-    expect(await copyTo(folder.file("none"), untouched)).toMatchObject({ code: "LEDGER_NOT_FOUND" });
+    expect(await copyTo(folder.file("none"), untouched)).toMatchObject({
+      code: "LEDGER_NOT_FOUND",
+      advice: "Check the path or address of the ledger that you named.",
+    });
     expect(existsSync(untouched)).toBe(false);
     expect(await copyTo("postgres://nobody:pass@127.0.0.1:1/none", untouched)).toMatchObject({
       code: "LEDGER_UNAVAILABLE",

@@ -108,6 +108,7 @@ describe("fork", () => {
     expect((await fork(source)).stderr).toContain("--from: a branch begins at an event");
     const wrong = await runForkCli("fork", source, "--from", "1", "--url", world.baseUrl, "--token", "wrong");
     expect(wrong.stderr).toContain("the host refused");
+    expect(wrong.stderr).toContain("Give a token that the host accepts with --token, or in OPENWOP_API_KEY.");
   });
 });
 

@@ -367,8 +367,12 @@ describe.each([
       "there is no step x",
       "error REQUEST_REFUSED: there is no step x. Run `openclaw coordination show",
     ],
-    ["FORBIDDEN", "missing scope", "error REQUEST_REFUSED: the gateway refused: missing scope (FORBIDDEN)."],
-    ["toString", "odd", "the gateway refused: odd (toString)"],
+    [
+      "FORBIDDEN",
+      "missing scope",
+      "error REQUEST_REFUSED: the gateway refused: missing scope (FORBIDDEN). OpenClaw itself refused it: ",
+    ],
+    ["toString", "odd", "the gateway refused: odd (toString). OpenClaw itself"],
   ])("the gateway's %s is told with what to do", async (code, message, expected) => {
     const refusal = { ok: false, code, message } as const;
     const { stderr, exitCode } = await ask(["plan-6f1c0", "x"], gatewayOf(refusal));

@@ -9,7 +9,7 @@ import { recordQuestions, REPORT, SPAWNS } from "./recorded-questions.ts";
 import { createMemoryConfig, runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
-const nameLedger = (): string => folder.file("questions.sqlite");
+const nameLedger = (): string => folder.file("coordination/ledger.sqlite");
 
 beforeAll(async () => {
   folder = createTempFolder();
@@ -182,7 +182,10 @@ describe("policy test", () => {
   test("leaves what the configuration says of the settings of the pack, and says where it cannot read it", async () => {
     const lax = writePack("laxer", "settings: {gates: {confidenceThreshold: 0.3, critic: judge}}");
     const testWith = async (setting?: Parameters<typeof runCli>[1]) => {
-      const { stdout } = await runCli(["policy", "test", lax, "--ledger", nameLedger(), "--json"], setting);
+      const { stdout } = await runCli(["policy", "test", lax, "--json"], {
+        stateDir: folder.path,
+        ...setting,
+      });
       const { changed, leftOut } = JSON.parse(stdout) as Tested;
       const points = changed.find(({ coordinationId }) => coordinationId === SPAWNS)?.points;
       return { leftOut, certainty: points?.find(({ stepId }) => stepId === "step-1")?.certainty };
@@ -195,7 +198,7 @@ describe("policy test", () => {
     expect(await withConfig({ confidenceThreshold: 0.7 })).toMatchObject({ certainty: undefined });
     expect(await withConfig({})).toEqual({ leftOut: ["gates.critic"], certainty: "differs" });
     expect(await testWith()).toMatchObject({ certainty: "unknown" });
-    const { stdout } = await runPolicy("test", lax, "--ledger", nameLedger());
+    const { stdout } = await runCli(["policy", "test", lax], { stateDir: folder.path });
     expect(stdout).toContain("OpenClaw's configuration cannot be read from here");
   });
 
@@ -203,14 +206,14 @@ describe("policy test", () => {
     const lax = writePack("lax", "settings: {gates: {confidenceThreshold: 0.3}}");
     const gates = { agents: { writer: { checks: ["tests"] } } };
     const config = createMemoryConfig(createWrittenConfig({ gates }));
-    const args = ["policy", "test", lax, "--ledger", nameLedger()];
-    const { stdout: json } = await runCli([...args, "--json"], { config });
+    const args = ["policy", "test", lax];
+    const { stdout: json } = await runCli([...args, "--json"], { config, stateDir: folder.path });
     expect(JSON.parse(json)).toMatchObject({
       isConfigurationRead: false,
       configurationFault: expect.stringContaining("gates.agents.writer.checks[0]") as unknown,
       changed: expect.arrayContaining([expect.objectContaining({ coordinationId: SPAWNS })]) as unknown,
     });
-    const { stdout } = await runCli(args, { config });
+    const { stdout } = await runCli(args, { config, stateDir: folder.path });
     expect(stdout).toContain(
       "configuration is left out, because with the pack the policy is not one: gates.",
     );

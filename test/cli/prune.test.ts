@@ -100,6 +100,15 @@ describe("ledger prune", () => {
     });
   });
 
+  test("says of the newest run of the file, which stays, that it may have ended long ago", async () => {
+    const path = folder.file("newest.sqlite");
+    const store = await openTestLedger(path);
+    await addCoordination(store, "old");
+    await store.close();
+    const { stdout } = await run("ledger", "prune", "--before", "90d", "--ledger", path);
+    expect(stdout).toContain("1 run kept: ended later, or the newest run of the ledger file");
+  });
+
   test("only says what it would remove in a dry run", async () => {
     const path = await recordPrunable();
     const args = ["ledger", "prune", "--before", "90d", "--ledger", path];

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
@@ -282,6 +282,27 @@ describe("every reader", () => {
     expect(errorOf(await runCli([command, "--json"], setting)).code).toBe("LEDGER_NOT_FOUND");
     expect(readdirSync(empty.path)).toEqual([]);
   });
+
+  test.each([...READERS, ["doctor"]])(
+    "%s says to check the path of a ledger that was named",
+    async (command) => {
+      using empty = createTempFolder();
+      const { stdout, stderr } = await runCli([command, "--ledger", empty.file("typo.sqlite")]);
+      expect(stdout + stderr).toContain("Check the path or address of the ledger that you named.");
+      expect(stdout + stderr).not.toContain("Enable coordination");
+    },
+  );
+
+  test.each([["list"], ["show"], ["doctor"]])(
+    "%s has a damaged ledger proved that was named",
+    async (command) => {
+      using folder = createTempFolder();
+      const path = folder.file("a copy.sqlite");
+      writeFileSync(path, "this is no ledger");
+      const { stdout, stderr } = await runCli([command, "--ledger", path]);
+      expect(stdout + stderr).toContain(`Run \`openclaw coordination verify --ledger '${path}'\``);
+    },
+  );
 
   test.each([...READERS, ["status"], ["doctor"]])("%s leaves the ledger's bytes alone", async (command) => {
     const before = readFileSync(nameLedger());

@@ -187,7 +187,11 @@ describe("serve", () => {
     [["--token", "t", "--model", "m", "--model-url", "https://u:pa55@a/v1"], "without a user and password"],
     [["--token", "t", "--workflows", "no-such-folder"], "no-such-folder: the folder cannot be read (ENOENT)"],
     [["--token", "t", "--host", "0.0.0.0", "--port", "0"], "which must be allowed (--allow-remote, --token)"],
-    [["--token", "t", "--base-url", "https://runs.example", "--port", "0"], "have at least 16 characters"],
+    [
+      ["--token", "t", "--base-url", "https://runs.example", "--port", "0"],
+      "have at least 16 characters (--allow-remote, --token)",
+    ],
+    [["--token", "two words", "--port", "0"], "is a word of visible ASCII characters. "],
     [["--token", "t", "--allow-remote", "--port", "0"], "have at least 16 characters"],
     [
       ["--token", "t", "--base-url", "runs.example"],
@@ -209,6 +213,13 @@ describe("serve", () => {
     expect(stderr).toContain("INPUT_INVALID");
     expect(stderr).toContain(sentence);
     expect(stderr).not.toContain("pa55");
+  });
+
+  test("refuses one token of two tenants without the options of another fault", async () => {
+    const file = folder.file("same-tokens.json");
+    writeFileSync(file, JSON.stringify({ one: "t", two: "t" }));
+    const { stderr } = await serve(["--tokens", file, "--port", "0"]);
+    expect(stderr).toContain("two bearer tokens are the same: give each tenant its own. ");
   });
 
   test("knows tokens by option, by the environment and by file, and refuses to serve nobody", () => {
@@ -242,8 +253,9 @@ describe("serve", () => {
       "id: c\nname: c\nversion: '1'\nnodes: [{ id: n, typeId: core.noop }]\nedges: [{ id: e, sourceNodeId: n, targetNodeId: gone }]\n",
     );
     write("d.json", { id: "d" });
+    write("e.yaml", "id: e\nnodes: [\n");
     await expect(readWorkflowFolder(workflows.path)).rejects.toThrow(
-      /b\.json: there is another workflow same[^]*c\.yaml: edge e names the node gone[^]*d\.json: /,
+      /b\.json: there is another workflow same[^]*c\.yaml: edge e names the node gone[^]*d\.json: [^]*e\.yaml: line \d+, column \d+: /,
     );
   });
 });

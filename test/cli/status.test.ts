@@ -154,6 +154,8 @@ describe("doctor", () => {
     using state = createTempFolder();
     await recordState(state.path);
     recordBackups(state.path, [{ id: "daily", atMs: TEST_EPOCH_MS }]);
+    const health = { state: "ok", uncoordinatedSpawns: 0 };
+    writeFileSync(join(state.path, "coordination", "health.json"), JSON.stringify(health));
     const { ok, checks } = await runDoctor({
       stateDir: state.path,
       config: createMemoryConfig(createEnabledConfig()),

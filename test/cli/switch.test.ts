@@ -1,6 +1,14 @@
+import { mkdirSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { isCoordinating, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
+import {
+  isCoordinating,
+  readSwitches,
+  type OperatorConfig,
+} from "../../src/plugins/openclaw/host/operator-config.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { createMemoryConfig, runCli } from "./run-cli.ts";
+
+type ChangePlan = Parameters<OperatorConfig["change"]>[0];
 
 const ENTRY = "plugins.entries.coordination";
 const ENABLED = {
@@ -31,6 +39,22 @@ describe("enable", () => {
     expect(stdout).toContain("A running gateway takes this up by itself");
     expect(stdout).toContain("`openclaw coordination timeline`");
     expect(isCoordinating(readSwitches(config.config))).toBe(true);
+  });
+
+  test("outside of OpenClaw says that the plugin must be installed, until a gateway has reported", async () => {
+    using state = createTempFolder();
+    const enable = async () => {
+      const memory = createMemoryConfig({});
+      const config = { read: () => memory.read(), change: (plan: ChangePlan) => memory.change(plan) };
+      return (await runCli(["enable"], { config, stateDir: state.path })).stdout;
+    };
+    expect(await enable()).toContain("must also be installed in OpenClaw: see `openclaw plugins list`");
+    const inside = await runCli(["enable"], { config: createMemoryConfig({}), stateDir: state.path });
+    expect(inside.stdout).not.toContain("must also be installed");
+    mkdirSync(state.file("coordination"));
+    const health = { state: "ok", uncoordinatedSpawns: 0 };
+    writeFileSync(state.file("coordination/health.json"), JSON.stringify(health), { mode: 0o600 });
+    expect(await enable()).not.toContain("must also be installed");
   });
 
   test("as JSON tells old and new of each place", async () => {

@@ -1,5 +1,5 @@
 /** Owns: files of several hard links: who has one by one name has it by the others, too. */
-import { linkSync } from "node:fs";
+import { linkSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
@@ -154,7 +154,7 @@ describe("the strategy for a file that the holder has by another name", () => {
     }
   });
 
-  it("is that of a plugin, which reads by which name the call writes", async () => {
+  it("is that of a plugin, which reads by which names the call writes it and its holder has it", async () => {
     const contests: PluginContest[] = [];
     const arbitrate: PluginHooks["arbitrate"] = (contest) => {
       contests.push(contest);
@@ -166,10 +166,11 @@ describe("the strategy for a file that the holder has by another name", () => {
       decide: () => Promise.resolve(undefined),
     };
     await using s = await openLinkedScene({ strategy: "owner_wins" }, ["secret.md", "b.md"], { hooks });
+    await s.does(write(s, s.sessionOf("low"), { "other.md": "of low\n" }));
     const answer = await s.ask(write(s, s.sessionOf("high"), { "secret.md": "of high\n" }));
     expect(answer.kind).toBe("granted");
     expect(contests.map(({ resource, names }) => [resource.split(":")[0], names])).toEqual([
-      ["hardlink", [expect.stringMatching(/^file:.*\/secret\.md$/u)]],
+      ["hardlink", ["secret.md", "b.md"].map((name) => `file:${join(realpathSync(s.folder), name)}`)],
     ]);
   });
 

@@ -1,7 +1,7 @@
-/** Owns: sessions that read a part of a file, and what they may do to the whole of it. */
+/** Owns: sessions that read a part of a file, or could not read it, and what they may do to the whole of it. */
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { edit, read, requireRefused, write } from "./arbiter-calls.ts";
+import { edit, read, remove, requireRefused, write } from "./arbiter-calls.ts";
 import { createRealSceneFiles, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 const V0 = "1\n2\n3\n4\n5\n";
@@ -139,5 +139,24 @@ describe("a session that has read a part of a changed file", () => {
     await readPage(s, a, { upTo: 3 });
     expect((await s.does(write(s, a, { "notes.md": V0.replace("1", "1 of a") }))).kind).toBe("granted");
     expect(s.text("notes.md")).toBe("1 of a\n2\n3\n4\n5 of b\n");
+  });
+});
+
+describe("a session of which a tool that reads a deleted file failed", () => {
+  it.each([
+    ["render", "refused"],
+    ["read", "granted"],
+  ])("by %s: its write of that file is %s", async (tool, expected) => {
+    await using s = await openReadScene();
+    s.put("notes.md", V0);
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(read(s, a, "notes.md"));
+    await s.does(remove(s, b, "notes.md"));
+    await s.ends(b);
+    const { reads } = read(s, a, "notes.md");
+    const failing = write(s, a, tool === "render" ? { "out.html": "x" } : {});
+    expect((await s.ask({ ...failing, tool, reads })).kind).toBe("granted");
+    await s.coordinator.arbiter.callEnded(failing.callKey, { hasFailed: true });
+    expect((await s.does(write(s, a, { "notes.md": "of a\n" }))).kind).toBe(expected);
   });
 });

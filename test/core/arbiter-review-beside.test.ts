@@ -15,6 +15,7 @@ import {
 import { LEASE_MS, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 const BY_OWNER = "the session that began this work";
+const OTHER_OWNER = "agent:main:other" as SessionKey;
 const RISKY = { highRisk: ["*.env"] };
 
 interface Beside {
@@ -134,6 +135,35 @@ describe("a target beside one that people are asked about", () => {
     expect(await s.holders("notes.md")).toEqual([]);
   });
 
+  it("stays claimed where the approved call fails after another call has changed it", async () => {
+    const { s, b, call, review } = await openBesideScene();
+    await using _ = s;
+    await s.does(write(s, OWNER, { "notes.md": "another" }));
+    await review.settle("approved");
+    await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
+    expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
+    expect((await s.ask(write(s, b, { "notes.md": "b" }))).kind).toBe("refused");
+  });
+
+  it("is refused to the owner of another coordination, without a question about it", async () => {
+    await using s = await openScene({ conflicts: { strategy: "manual_review" } });
+    const a = await s.child("a");
+    await s.plan([{ stepId: "step" }], { ownerSession: OTHER_OWNER });
+    await s.does(write(s, a, { "prod.env": "a" }));
+    const review = requireReview(await s.ask(write(s, OWNER, { "prod.env": "o", "notes.md": "o" })));
+    const other = write(s, OWNER, { "notes.md": "another" });
+    for (const isWriting of [false, true]) {
+      if (isWriting) await s.ask(other);
+      const ruling = s.ask(write(s, OTHER_OWNER, { "notes.md": "b" }));
+      await s.clock.advance(2_000);
+      const { sentence } = requireRefused(await ruling);
+      expect(sentence, String(isWriting)).toContain("a person is asked");
+    }
+    await s.runs(other, { kind: "granted" });
+    expect(s.events("conflict.detected").map(({ resource }) => resource)).toEqual([s.resource("prod.env")]);
+    await review.settle("denied");
+  });
+
   it("is kept from nobody any more where the approval cannot be recorded", async () => {
     let isFailing = false;
     const { s, b, review } = await openBesideScene({
@@ -166,6 +196,22 @@ describe("a target beside one that people are asked about", () => {
     expect(changed.at(-1)).toMatchObject({ stepId: "@owner" });
     expect(changed.at(-1)).not.toHaveProperty("token");
     expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b2" }))).sentence).toContain(BY_OWNER);
+  });
+});
+
+describe("a target that people are asked about by two calls of one session", () => {
+  it("stays claimed where both are approved, and the one that runs last fails", async () => {
+    await using s = await openScene({ conflicts: RISKY });
+    await s.does(write(s, await s.child("a"), { "prod.env": "a" }));
+    const calls = [write(s, OWNER, { "prod.env": "1" }), write(s, OWNER, { "prod.env": "2" })];
+    const [first, last] = calls;
+    const reviews: Review[] = [];
+    for (const call of calls) reviews.push(requireReview(await s.ask(call)));
+    await reviews[0]?.settle("approved");
+    if (first) await s.runs(first, { kind: "granted" });
+    await reviews[1]?.settle("approved");
+    await s.coordinator.arbiter.callEnded(last?.callKey ?? "", { hasFailed: true });
+    expect(await s.holders("prod.env")).toEqual(["co-1/@owner"]);
   });
 });
 

@@ -307,6 +307,7 @@ describe("a call of which nobody can say what it changes", () => {
             look: () => Promise.resolve({ kind: "absent", version: "absent" }),
             spelledName: () => Promise.resolve(undefined),
             sharedName: () => Promise.resolve(undefined),
+            hasMoreEntries: () => Promise.resolve(false),
             stamp: () => Promise.resolve("absent"),
             findChanged: () => Promise.resolve({ paths: [], isWhole: true }),
           },

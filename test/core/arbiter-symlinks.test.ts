@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { WriteTarget } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { remove, requireRefused, write, type ToolCall } from "./arbiter-calls.ts";
 import {
   createValueFiles,
@@ -236,10 +237,15 @@ describe("patterns that the file system does not follow in time", () => {
   });
 });
 
+/** A target as that of a patch whose first step is to delete it. */
+function removeFirst(target: WriteTarget): WriteTarget {
+  return { ...target, ends: ["entry"], replaces: true };
+}
+
 describe("a call that removes a symbolic link", () => {
   const removeEntry = (s: Scene, stepId: string, name: string): ToolCall => {
     const call = remove(s, s.sessionOf(stepId), name);
-    return { ...call, targets: call.targets.map((target) => ({ ...target, ends: ["entry"] as const })) };
+    return { ...call, targets: call.targets.map(removeFirst) };
   };
 
   it("changes the link, not the folder or file that it leads to", async () => {
@@ -271,15 +277,15 @@ describe("a call that removes a symbolic link", () => {
   });
 });
 
-describe("a call that deletes an empty folder", () => {
-  it("is ruled on against who holds a file that is to be in it", async () => {
+describe("a call that deletes a folder", () => {
+  it("is ruled on where it is empty against who holds a file that is to be in it", async () => {
     await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
     mkdirSync(join(s.folder, "drafts"));
     const pending = write(s, s.sessionOf("low"), { "drafts/new.md": "low" });
     expect((await s.ask(pending)).kind).toBe("granted");
     await s.clock.advance(3_000);
     const call = remove(s, s.sessionOf("high"), "drafts");
-    const targets = call.targets.map((target) => ({ ...target, ends: ["entry"] as const }));
+    const targets = call.targets.map(removeFirst);
     expect(requireRefused(await s.ask({ ...call, targets, hookBeganAtMs: 0 as never })).sentence).toContain(
       "drafts",
     );
@@ -289,10 +295,54 @@ describe("a call that deletes an empty folder", () => {
     await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
     const call = remove(s, s.sessionOf("high"), "releases/2");
     mkdirSync(join(s.folder, "releases/2"));
-    const targets = call.targets.map((target) => ({ ...target, ends: ["entry"] as const }));
+    const targets = call.targets.map(removeFirst);
     expect((await s.ask({ ...call, targets })).kind).toBe("granted");
     expect(await s.holders("releases/2/new.md")).toEqual(["plan-1/high"]);
     await s.coordinator.arbiter.callEnded(call.callKey, { hasFailed: true });
     expect(await s.holders("releases/2/new.md")).toEqual([]);
+  });
+
+  it("takes nothing from those who hold something in it where the tool can only fail, as more is in it", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "priority_wins" }));
+    for (const name of ["releases", "releases/1"]) {
+      const call = remove(s, s.sessionOf("high"), name);
+      await s.ask({ ...call, targets: call.targets.map(removeFirst) });
+      expect(await s.holders(name), name).toEqual(["plan-1/low"]);
+    }
+    expect(s.events("conflict.detected")).toEqual([]);
+  });
+
+  it("is ruled on where the call deletes or moves away all that is in it", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    s.put("src/a.md", "a");
+    s.put("src/b.md", "b");
+    const [moved, ...deleted] = ["src/a.md", "src/b.md", "src"].map((name) =>
+      remove(s, s.sessionOf("high"), name),
+    );
+    const targets = [
+      ...(moved?.targets ?? []).map((target) => ({ ...target, ends: ["entry"] as const })),
+      ...deleted.flatMap((call) => call.targets.map(removeFirst)),
+    ];
+    expect((await s.ask({ ...remove(s, s.sessionOf("high"), "src"), targets })).kind).toBe("granted");
+    expect(await s.holders("src/new.md")).toEqual(["plan-1/high"]);
+  });
+
+  it("is not ruled on where the call deletes files in a folder of it, which stays", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    s.put("src/deep/a.md", "a");
+    const targets = ["src/deep/a.md", "src"].flatMap((name) =>
+      remove(s, s.sessionOf("high"), name).targets.map(removeFirst),
+    );
+    await s.ask({ ...remove(s, s.sessionOf("high"), "src"), targets });
+    expect(await s.holders("src/new.md")).toEqual([]);
+  });
+
+  it("is not ruled on where it would be moved, which a tool that moves files can only fail at", async () => {
+    await using s = await openLinkedScene(() => ({ strategy: "owner_wins" }));
+    mkdirSync(join(s.folder, "drafts"));
+    const call = remove(s, s.sessionOf("high"), "drafts");
+    const targets = call.targets.map((target) => ({ ...target, ends: ["entry"] as const }));
+    await s.ask({ ...call, targets });
+    expect(await s.holders("drafts")).toEqual([]);
   });
 });

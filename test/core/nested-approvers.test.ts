@@ -1,11 +1,22 @@
 /** Owns: who may answer the questions of a plan inside of a plan where another approver is demanded. */
 import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { Answerer } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { createWorld, OWNER } from "../support/fake-clock-host.ts";
 import { createScriptedRunner, endFailing } from "../support/scripted-runner.ts";
 import { createEscalationsWith } from "./gates-world.ts";
-import { AGENT, plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
+import {
+  AGENT,
+  plan,
+  PLAN_ID,
+  scriptOf,
+  step,
+  submitTo,
+  type Fields,
+  type PlanRun,
+} from "./planned-world.ts";
 
 const INNER_ID = "plan-3" as CoordinationId;
 const ASKING = {
@@ -48,5 +59,32 @@ describe("a question of a plan inside of plans", () => {
     const store = run.world.ledger.open(run.world.clock);
     expect((await replayCoordination(store, INNER_ID)).difference).toBeUndefined();
     await run.close();
+  });
+
+  it.each<[string, Parameters<typeof createEscalationsWith>[0], Answerer]>([
+    ["anybody may answer", {}, { kind: "person", id: "ada", session: OWNER }],
+    ["the answer comes from no session", { requireDifferentApprover: true }, { kind: "operator" }],
+  ])("is answered where %s, though the log around it cannot be read", async (_, settings, by) => {
+    const runner = createScriptedRunner(scriptOf({ a: ["work"], n: [endFailing()] }));
+    const world = createWorld({}, runner, { escalations: createEscalationsWith(settings) });
+    const run = await submitTo(world, plan([step("a")]));
+    await submitAs(run, "a", { coordinationId: INNER_ID, steps: [step("n")], ...ASKING });
+    await run.coordinator.stop();
+    const coordinator = world.start((store) => ({
+      ...store,
+      read: (runId, range) =>
+        runId === PLAN_ID
+          ? Promise.reject(new CoordinationError("LEDGER_CORRUPT", "plan-1 is damaged"))
+          : store.read(runId, range),
+    }));
+    await coordinator.start();
+    const request = {
+      questionId: `${INNER_ID}:escalation-1`,
+      answer: "approve",
+      by,
+      through: "chat",
+    } as const;
+    expect(await coordinator.answer(request)).toMatchObject({ kind: "accepted" });
+    await coordinator.stop();
   });
 });

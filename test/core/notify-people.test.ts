@@ -67,6 +67,32 @@ describe("people", () => {
     await notified.run.close();
   });
 
+  it("are told through each channel whether that is its first notice or a reminder, in order of time", async () => {
+    const { channel, notices } = createScriptedChannel();
+    const notify = [
+      { channel: "chat", afterMs: REMIND_MS },
+      { channel: "chat" },
+      { channel: "host" },
+      { channel: "host", afterMs: REMIND_MS },
+    ];
+    const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone()] })), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify }),
+      channelOf: () => channel,
+    });
+    const run = await submitTo(world, plan([step("a", { confidence: 0.2 })]));
+    await waitUntilQuiet(world);
+    await world.clock.advance(REMIND_MS);
+    const placeOf = ({ noticeId }: ChannelNotice): number => Number(noticeId.split(":").at(-1));
+    expect(Object.fromEntries(notices.map((each) => [placeOf(each), each.notice]))).toEqual({
+      0: 1,
+      1: 0,
+      2: 0,
+      3: 1,
+    });
+    await run.close();
+  });
+
   it("are told at once of a result whose end only the host's records told", async () => {
     const { channel, notices } = createScriptedChannel();
     const world = createWorld({}, createScriptedRunner(), {

@@ -31,6 +31,17 @@ describe("the turns of a session", () => {
     expect(turns.quietSince(SESSION, timeOf(6 * HOUR_MS + 1))).toBe(0);
   });
 
+  it("last from the first prompt of a run, and are over six hours after its last one", () => {
+    const turns = createOwnerTurns();
+    turns.began(SESSION, "run", timeOf(0));
+    turns.began(SESSION, "run", timeOf(5 * HOUR_MS));
+    expect(turns.isUnderWaySince(SESSION, timeOf(1_000), timeOf(11 * HOUR_MS))).toBe(true);
+    expect(turns.quietSince(SESSION, timeOf(11 * HOUR_MS))).toBeUndefined();
+    expect(turns.quietSince(SESSION, timeOf(11 * HOUR_MS + 1))).toBe(0);
+    turns.began(SESSION, "other", timeOf(12 * HOUR_MS));
+    expect(turns.isUnderWaySince(SESSION, timeOf(1_000), timeOf(12 * HOUR_MS))).toBe(false);
+  });
+
   it("are quiet since ever where none was seen", () => {
     expect(createOwnerTurns().quietSince(SESSION, timeOf(1_000))).toBe(0);
   });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import { nameOfNested } from "../../src/agents/coordination/ledger/summary.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
@@ -114,6 +115,34 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     await coordinator.stop();
   });
 
+  it("is cancelled also where its spawn was cancelled, and had ended, just before it was opened", async () => {
+    const world = createWorld({}, createScriptedRunner(scriptOf({ n: ["work"] })));
+    const interruption: { run?: () => Promise<void> } = {};
+    const nested = nameOfNested(SPAWN.coordinationId, SPAWN.stepId);
+    const coordinator = world.start((store) => ({
+      ...store,
+      find: async (name) => {
+        const found = await store.find(name);
+        const { run } = interruption;
+        if (name !== nested || !run) return found;
+        delete interruption.run;
+        await run();
+        return found;
+      },
+    }));
+    await coordinator.start();
+    const { session } = await spawnChild(world, coordinator);
+    interruption.run = async () => {
+      await coordinator.cancel({ ...SPAWN, by: "operator" });
+      await world.clock.advance(1_000);
+      expect(listEvents(world, "step.failed").map(({ runId }) => runId)).toEqual(["co-1"]);
+    };
+    expect(await submitFrom(coordinator, session)).toMatchObject({ kind: "accepted" });
+    await world.clock.advance(10_000);
+    expect(listEnds(world)).toContainEqual(["nested", "cancelled"]);
+    await coordinator.stop();
+  });
+
   it("is refused once its spawn was cancelled, also where the host could not stop it", async () => {
     const { world, coordinator, session } = await spawnAtWork();
     await spawnChild(world, coordinator, "beside");
@@ -208,8 +237,9 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     await coordinator.stop();
   });
 
-  it("goes on in its time where the log of its spawn cannot be read any more", async () => {
-    const script = scriptOf({ n: [endFailing(), "work"] });
+  /** A spawn with a plan, whose step `n` fails once, and whose log is damaged before another process takes it up. */
+  async function restartDamaged() {
+    const script = scriptOf({ n: [endFailing(), "work"], "@delivery": ["work"] });
     const world = createWorld({}, createScriptedRunner(script));
     const disk = { isDamaged: false };
     const damage = (store: MemoryStore): MemoryStore => ({
@@ -235,19 +265,40 @@ describe("the plan of a subagent that was spawned outside of any plan", () => {
     const coordinator = world.start(damage);
     await coordinator.start();
     await world.clock.advance(10_000);
+    return { world, coordinator, session };
+  }
+  const UNREAD = {
+    level: "warn",
+    fields: { runId: "nested", aroundId: "co-1", code: "LEDGER_CORRUPT" },
+    message: "cannot read the coordination around this plan; the plan goes on: co-1 is damaged",
+  };
+  const listLinesOf = ({ logged }: World, runId: string) =>
+    logged.filter(
+      ({ level, fields, message }) =>
+        fields.runId === runId &&
+        (level === "warn" || level === "error" || message.includes("no longer fail")),
+    );
+
+  it("goes on in its time where the log of its spawn cannot be read any more", async () => {
+    const { world, coordinator } = await restartDamaged();
     expect(world.plans.orders.map(({ idempotencyKey }) => idempotencyKey)).toEqual([
       "nested:n:1",
       "nested:n:2",
     ]);
     await world.clock.advance(3 * world.settings.sweepMs);
-    const troubles = world.logged.filter(({ level }) => level === "warn" || level === "error");
-    expect(troubles.filter(({ fields }) => fields.runId === "nested")).toEqual([
-      {
-        level: "warn",
-        fields: { runId: "nested", aroundId: "co-1", code: "LEDGER_CORRUPT" },
-        message: "cannot read the coordination around this plan; the plan goes on: co-1 is damaged",
-      },
-    ]);
+    expect(listLinesOf(world, "nested")).toEqual([UNREAD]);
+    await coordinator.stop();
+  });
+
+  it("tells its owner and ends in its time where the log of its spawn cannot be read any more", async () => {
+    const { world, coordinator, session } = await restartDamaged();
+    world.plans.end("n", endDone());
+    await world.clock.advance(595_000);
+    expect(listTold(world)).toEqual([session]);
+    expect(listLinesOf(world, "nested")).toEqual([UNREAD]);
+    await world.clock.advance(10_000 + 3 * world.settings.sweepMs);
+    expect(listEnds(world)).toEqual([["nested", "success"]]);
+    expect(listLinesOf(world, "nested")).toEqual([UNREAD]);
     await coordinator.stop();
   });
 });

@@ -58,6 +58,7 @@ describe("an answer that does not count is in the gateway's log", () => {
       code: "QUESTION_CLOSED",
       reason:
         "the question is closed already: denied; its coordination has ended as failed, so that this answer changes nothing",
+      resolution: "denied",
     });
     expect(listEvents(world, "escalation.answered")).toHaveLength(recorded);
     expect(listRefusals(world)).toEqual([{ ...LINE, answer: "answer", refusal: "QUESTION_CLOSED" }]);
@@ -71,8 +72,24 @@ describe("an answer that does not count is in the gateway's log", () => {
     await waitUntilQuiet(world);
     expect((await run.view()).status).not.toBe("running");
     const late = await run.coordinator.answer(createAnswerOfEve());
-    expect(late).toMatchObject({ reason: expect.stringContaining("closed already: expired") as string });
+    expect(late).toMatchObject({
+      reason: expect.stringContaining("closed already: expired") as string,
+      resolution: "expired",
+    });
     expect(listRefusals(world)).toEqual([{ ...LINE, answer: "approve", refusal: "QUESTION_CLOSED" }]);
+    await run.close();
+  });
+
+  it("while its coordination goes on, and whoever gave it is told how the question was closed", async () => {
+    const { world, run } = await runDoubtedPlan();
+    const answers = ["approve", "deny"].map((answer) =>
+      run.coordinator.answer(createAnswerOfEve({ answer } as Partial<AnswerRequest>)),
+    );
+    expect(await Promise.all(answers)).toMatchObject([
+      { kind: "accepted", resolution: "approved" },
+      { kind: "refused", code: "QUESTION_CLOSED", resolution: "approved" },
+    ]);
+    expect(listRefusals(world)).toEqual([{ ...LINE, answer: "deny", refusal: "QUESTION_CLOSED" }]);
     await run.close();
   });
 

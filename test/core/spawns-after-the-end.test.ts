@@ -67,6 +67,23 @@ describe("a subagent that the host could not stop, after the end of its coordina
     await coordinator.stop();
   });
 
+  it.each<[string, (coordinator: Coordinator, session: SessionKey) => unknown]>([
+    ["the host prompts it again in its turn", () => undefined],
+    [
+      "its turn fails and the host tries it again",
+      (coordinator, session) => coordinator.turnEnded(session, "woken"),
+    ],
+  ])("may spawn nothing more either where %s", async (_, interrupt) => {
+    const scene = await spawnInTurn();
+    const { world, coordinator, session } = scene;
+    await cancelUntilEnd(scene);
+    await world.clock.advance(1_000);
+    await interrupt(coordinator, session);
+    coordinator.turnBegan(session, "woken");
+    expect(await spawnFrom(coordinator, session)).toEqual(REFUSED);
+    await coordinator.stop();
+  });
+
   it("may spawn in a turn that somebody begins later", async () => {
     const scene = await spawnInTurn();
     const { world, coordinator, session } = scene;

@@ -12,6 +12,7 @@ import {
   createRuling,
   createScriptedVerifier,
   spawnChild,
+  waitForever,
   waitUntilQuiet,
   type Answers,
   type SpawnedChild,
@@ -350,17 +351,39 @@ describe("what is spawned below a step whose attempt ran out of time", () => {
     await run.coordinator.stop();
   });
 
+  const REFUSED = {
+    kind: "refused",
+    code: "PLAN_STOPPED",
+    reason:
+      "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
+  };
+
   it("may spawn nothing more", async () => {
     const { run, agent, child } = await runBelow();
     await run.advance(70_000);
     expect(await run.fates()).toMatchObject({ a: "running", "@step-3": "cancelled" });
     for (const source of [agent, child.session])
-      expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source }))).toEqual({
-        kind: "refused",
-        code: "PLAN_STOPPED",
-        reason:
-          "the work that this subagent is for was cancelled or given up; end your own, and begin nothing more",
-      });
+      expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source }))).toEqual(REFUSED);
     await run.coordinator.stop();
   });
+
+  it.each(["held", "completed"])(
+    "may spawn nothing more either once the next attempt is %s",
+    async (status) => {
+      const { run, agent, child } = await runBelow(() =>
+        status === "held" ? waitForever() : createRuling("pass"),
+      );
+      await run.advance(70_000);
+      run.world.plans.end("a", endDone());
+      await waitUntilQuiet(run.world);
+      expect(await run.fates()).toMatchObject({ a: status, b: "running", "@step-3": "cancelled" });
+      for (const source of [agent, child.session])
+        expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source }))).toEqual(REFUSED);
+      const newest = run.ordersOf("a").at(-1)!.childSessionKey;
+      expect(await run.coordinator.admitSpawn(spawnOf({ task: "more", source: newest }))).toMatchObject({
+        kind: "admitted",
+      });
+      await run.coordinator.stop();
+    },
+  );
 });

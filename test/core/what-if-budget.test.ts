@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunUsage, TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
 import { acknowledge, complete, fail, MAIN, nameChild, OPEN, spawn, stepId, SETTLE } from "./scene.ts";
@@ -143,6 +144,16 @@ describe("a budget that stopped somebody", () => {
     const laxer = await replayUnderPolicy({ budget: { spawns: 2 } }, commands);
     expect(laxer.points).toMatchObject([{ would: "the budget allows it" }]);
   });
+
+  it.each([{ agents: {} }, { agents: { [MAIN]: {} } }])(
+    "would have stopped it all the same where the policy's budget limits nothing: %j",
+    async (budget) => {
+      const commands = [openWith({ spawns: 1 }), ...child, refused];
+      expect((await replayUnderPolicy(parseReplayPolicy({ budget }), commands)).points).toEqual([]);
+      const none = await replayUnderPolicy(parseReplayPolicy({ budget: {} }), commands);
+      expect(none.points).toMatchObject([{ would: "the budget allows it" }]);
+    },
+  );
 
   it("would have stopped the same spawner earlier, and is not told as one that allows the later spawn", async () => {
     const { points } = await replayUnderPolicy({ budget: { spawns: 1 } }, [

@@ -3,17 +3,21 @@ import { describe, expect, it, test } from "vitest";
 import type { AppliedStrategy } from "../../src/agents/coordination/contracts/arbitration.ts";
 import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
+import {
+  parseReplayPolicy,
+  type ReplayPolicy,
+} from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { ArbiterPolicy } from "../../src/agents/coordination/contracts/plan.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import {
+  applyPolicyToStep,
   chooseStrategyUnderPolicy,
   isOfUnknownHome,
 } from "../../src/agents/coordination/replay/under-policy.ts";
 import { answer, dispatch, finish, openPlan, planStep, startStep, type StepFields } from "./planned-scene.ts";
 import { plan, step } from "./planned-world.ts";
-import { acknowledge, createContentRef, OPEN, RUN, spawn, stepId, timeAt } from "./scene.ts";
-import { replayUnderPolicy } from "./what-if-scene.ts";
+import { createContentRef, OPEN, RUN, timeAt } from "./scene.ts";
+import { playConflict, replayUnderPolicy } from "./what-if-scene.ts";
 
 const QUESTIONS = { answerMs: 600_000 };
 
@@ -35,7 +39,7 @@ function playStep(gate: Gate | undefined, confidence?: number, fields: StepField
 }
 
 /** A check rules on the result of that step. */
-function rule(verdict: "pass" | "fail", check = "done"): Command {
+function rule(verdict: "pass" | "fail" | "revise", check = "done"): Command {
   return {
     type: "recordFinding",
     stepId: planStep("a").stepId,
@@ -125,6 +129,29 @@ describe("a policy that asks more of all results", () => {
   );
 });
 
+describe("a policy that asks more of results and revises them less often", () => {
+  const gates = { revisionsMax: 0, confidenceThreshold: 0.8 };
+  const CHECKED: Gate = { threshold: 7_000, checks: ["done"], revisionsMax: 2, verifyMs: 1_000 };
+  // Its deadline is past when the check rules: nobody can be asked.
+  const opening = openPlan({ steps: 1, questions: QUESTIONS, plan: { deadlineAtMs: timeAt(4_500) } });
+  const playRevision = (confidence: number): readonly Command[] => [
+    opening,
+    ...playStep(CHECKED, confidence).slice(1),
+    rule("revise"),
+  ];
+
+  it.each([7_500, 9_000])("knows that a result of confidence %i is not revised", async (confidence) => {
+    const { points } = await replayUnderPolicy({ gates }, playRevision(confidence));
+    expect(points).toMatchObject([{ stepId: "a", would: "failed", certainty: "differs" }]);
+  });
+
+  it("does not know whether a result fails that only the threshold keeps back", async () => {
+    const commands = [opening, ...playStep(CHECKED, 7_500).slice(1), rule("pass")];
+    const { points } = await replayUnderPolicy({ gates }, commands);
+    expect(points).toMatchObject([{ stepId: "a", would: "failed", certainty: "unknown" }]);
+  });
+});
+
 describe("a policy that says which agents have rules", () => {
   const gate: Gate = { threshold: 7_000, checks: ["done", "planned", "plugin:a:b"], verifyMs: 1_000 };
   const check = { kind: "pattern", pattern: "done" };
@@ -139,6 +166,19 @@ describe("a policy that says which agents have rules", () => {
       expect(points.at(-1)).toMatchObject({ stepId: "a", would: "the result counts", certainty: "differs" });
     },
   );
+
+  it.each([0, 5])("revises a result as often as the step's plan says, %i times", (revisionsMax) => {
+    const policy = parseReplayPolicy({
+      gates: { agents: { main: { checks: ["done"] } }, verifiers: { done: check } },
+    });
+    const revised = plan([step("a", { verify: { revisionsMax } })]) as never;
+    const admitted = planStep("a", { gate: { threshold: 7_000 } });
+    const opening = openPlan({ steps: 1 }) as never;
+    expect(applyPolicyToStep(admitted, opening, { policy, plan: revised }).gate).toMatchObject({
+      checks: ["done"],
+      revisionsMax,
+    });
+  });
 
   it("keeps all checks where it says nothing of agents", async () => {
     const policy = { gates: { verifyMs: 2_000 } };
@@ -174,29 +214,19 @@ describe("a policy that says another strategy", () => {
 
 describe("a policy with patterns below a home folder", () => {
   const path = "/home/anna/.ssh/config";
-  const claims = [
-    { stepId: stepId(1), priority: "normal", claimedSequence: 1, expiresAtMs: timeAt(900_000) },
-    { stepId: stepId(2), priority: "normal", claimedSequence: 2 },
-  ] as const;
-  const playConflict = (resource: string, applied: AppliedStrategy): readonly Command[] => [
-    { ...OPEN, questions: QUESTIONS } as Command,
-    spawn("one"),
-    acknowledge(1),
-    spawn("two"),
-    acknowledge(2),
-    ...[1, 2].map((token): Command => {
-      const contest = { cause: "overlap", ...applied, claims } as const;
-      const request = { resource, token, expiresAtMs: timeAt(900_000), ...(token === 2 && { contest }) };
-      return { type: "requestResources", stepId: stepId(token), requests: [request] };
-    }),
-  ];
   const highRisk: AppliedStrategy = { strategy: "manual_review", from: "high_risk" };
   const exception: AppliedStrategy = { strategy: "owner_wins", from: "operator" };
 
   test.each<[string, ArbiterPolicy, AppliedStrategy, string, "unknown" | "differs"]>([
-    ["does not know", { highRisk: ["~/.ssh/**"] }, highRisk, `file:${path}`, "unknown"],
-    ["knows", { highRisk: ["/etc/**"] }, highRisk, `file:${path}`, "differs"],
-    ["knows", { highRisk: ["~/.ssh/**"] }, highRisk, "queue:mail", "differs"],
+    [
+      "does not know",
+      { strategy: "owner_wins", highRisk: ["~/.ssh/**"] },
+      highRisk,
+      `file:${path}`,
+      "unknown",
+    ],
+    ["knows", { strategy: "owner_wins", highRisk: ["/etc/**"] }, highRisk, `file:${path}`, "differs"],
+    ["knows", { strategy: "owner_wins", highRisk: ["~/.ssh/**"] }, highRisk, "queue:mail", "differs"],
     [
       "does not know",
       { strategy: "priority_wins", overrides: [{ resource: "file:~/**", strategy: "owner_wins" }] },
@@ -231,6 +261,15 @@ describe("a policy with patterns below a home folder", () => {
 describe("a policy that switches gates on", () => {
   const ON = { gates: { enabled: true } } as const;
   const check = { kind: "pattern", pattern: "done" };
+
+  it("holds its results as the configuration says where the policy does not", async () => {
+    const policy: ReplayPolicy = {
+      ...ON,
+      configured: { strategy: "owner_wins", gates: { confidenceThreshold: 0.95 } },
+    };
+    const { points } = await replayUnderPolicy(policy, playStep(undefined, 9_000));
+    expect(points).toMatchObject([{ stepId: "a", why: "confidence 0.9 is below 0.95" }]);
+  });
 
   test.each([
     ["its checks", { checks: { done: check } }, "to be checked first: done"],

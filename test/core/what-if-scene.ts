@@ -1,6 +1,8 @@
 /** Owns: what would have been decided under a policy, in coordinations that commands made. */
 import { expect } from "vitest";
+import type { AppliedStrategy } from "../../src/agents/coordination/contracts/arbitration.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
@@ -11,7 +13,7 @@ import {
   replayCoordination,
   type ReplayedUnder,
 } from "../../src/agents/coordination/runtime/replay-coordination.ts";
-import { RUN, timeAt } from "./scene.ts";
+import { acknowledge, OPEN, RUN, spawn, stepId, timeAt } from "./scene.ts";
 
 /** A second passes with each of them. */
 function logOf(commands: readonly Command[]): RunEvent[] {
@@ -42,4 +44,40 @@ export async function replayUnderPolicy(
   expect(difference).toBeUndefined();
   if (!whatIf) throw new Error("nothing was told of the policy");
   return whatIf;
+}
+
+/** Two steps that run, and how they came to. */
+export interface Contenders {
+  readonly commands: readonly Command[];
+  readonly stepIds: readonly [StepId, StepId];
+}
+
+const SPAWNED: Contenders = {
+  commands: [
+    { ...OPEN, questions: { answerMs: 600_000 } } as Command,
+    spawn("one"),
+    acknowledge(1),
+    spawn("two"),
+    acknowledge(2),
+  ],
+  stepIds: [stepId(1), stepId(2)],
+};
+
+/** The second of two steps asks for the resource that the first one has, and the strategy rules. */
+export function playConflict(
+  resource: string,
+  applied: AppliedStrategy,
+  { commands, stepIds: [holder, requester] }: Contenders = SPAWNED,
+): readonly Command[] {
+  const expiresAtMs = timeAt(900_000);
+  const claims = [
+    { stepId: holder, priority: "normal", claimedSequence: 1, expiresAtMs },
+    { stepId: requester, priority: "normal", claimedSequence: 2 },
+  ] as const;
+  const contest = { cause: "overlap", ...applied, claims } as const;
+  return [
+    ...commands,
+    { type: "requestResources", stepId: holder, requests: [{ resource, token: 1, expiresAtMs }] },
+    { type: "requestResources", stepId: requester, requests: [{ resource, token: 2, expiresAtMs, contest }] },
+  ];
 }

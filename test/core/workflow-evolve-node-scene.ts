@@ -68,6 +68,7 @@ export const NODE: NodeRun = {
   attempt: 0,
   ...withStart(1),
   ...withEntry(1),
+  variablesAtStart: BEGUN.variables,
   answers: [],
   memoryIds: [],
   interrupts: 0,

@@ -4,6 +4,7 @@ import {
   beginWorkflow,
   isFirstOfFork,
 } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
+import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import {
   append,
@@ -84,6 +85,37 @@ describe("the time that a run waits", () => {
     const run = play(BEGUN, ...suspended, ...moments);
     expect(run.waitedMs).toBe(waitedMs);
     expect(run).not.toHaveProperty("waitingSinceMs");
+  });
+});
+
+describe("the time in which no process drove a run", () => {
+  const resume = (awayMs?: number): WorkflowDraft => ({
+    type: "run.resuming",
+    payload: { process: "p", fromStatus: "running", ...(awayMs !== undefined && { awayMs }) },
+  });
+
+  it.each<[string, readonly Moment[], number]>([
+    ["is counted as waited", [[9, resume(7_000)]], 7_000],
+    [
+      "is added up",
+      [
+        [9, resume(7_000)],
+        [20, resume(10_000)],
+      ],
+      17_000,
+    ],
+    ["is not known of a log of an earlier release", [[9, resume()]], 0],
+    [
+      "is not counted twice where the run waited",
+      [
+        [2, suspend("a")],
+        [9, resume(7_000)],
+        [10, resolve("a")],
+      ],
+      8_000,
+    ],
+  ])("%s", (_title, moments, waitedMs) => {
+    expect(play(BEGUN, [1, start("a")], ...moments).waitedMs).toBe(waitedMs);
   });
 });
 

@@ -50,6 +50,40 @@ describe("forking", () => {
     expect(codeOf(await fork({ recursionLimit: 1, anything: { else: 1 } }))).toBe("done");
   });
 
+  test.each([0, 1])(
+    "a branch from %i is refused options that are too many together with its source's",
+    async (fromSeq) => {
+      const scene = createScene();
+      const createOptions = (prefix: string) =>
+        Object.fromEntries(Array.from({ length: 600 }, (_, number) => [`${prefix}${number}`, number]));
+      const sourceRunId = await scene.run("plain", { configurable: createOptions("source") });
+      const fork = (prefix: string) =>
+        scene.host.fork(ALICE, {
+          sourceRunId,
+          mode: "branch",
+          fromSeq,
+          overlay: { configurable: createOptions(prefix) },
+        });
+      expect(codeOf(await fork("branch"))).toBe("validation_error");
+      expect(codeOf(await fork("source"))).toBe("done");
+    },
+  );
+
+  test("a branch from 0 is refused options that are too long together with what its source was asked for", async () => {
+    const scene = createScene();
+    const createText = (share: number): string => "x".repeat(share * WORKFLOW_BOUNDS.eventCharsMax);
+    const sourceRunId = await scene.run("plain", { inputs: {}, metadata: { text: createText(0.6) } });
+    const fork = (share: number) =>
+      scene.host.fork(ALICE, {
+        sourceRunId,
+        mode: "branch",
+        fromSeq: 0,
+        overlay: { configurable: { text: createText(share) } },
+      });
+    expect(codeOf(await fork(0.6))).toBe("validation_error");
+    expect(codeOf(await fork(0.2))).toBe("done");
+  });
+
   test("a branch acts with the scopes of its source: whoever lacks one of them may only replay it", async () => {
     const scene = createScene();
     const payer = { ...ALICE, scopes: ["money", "mail"] };

@@ -45,11 +45,12 @@ export function createView(scene: Scene = {}): NodeView {
   const graph = { ...compiled, variables };
   const node = graph.nodes.get("a");
   if (!node) throw new Error("there is no node a");
+  const run = createRun(scene.run, scene.started);
   return {
-    run: createRun(scene.run, scene.started),
+    run,
     graph,
     node,
-    nodeRun: createNodeRun("a", "running", scene.nodeRun),
+    nodeRun: createNodeRun("a", "running", { variablesAtStart: run.variables, ...scene.nodeRun }),
     now,
     settings: { ...SETTINGS, ...scene.settings },
   };

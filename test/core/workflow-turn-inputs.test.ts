@@ -7,6 +7,7 @@ import type {
   WorkflowDraft,
   WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import {
   fitValues,
   TURN_CHARS,
@@ -200,6 +201,32 @@ describe("what a supervisor may not see", () => {
     const turn = readTurn({ run, variables: SENSITIVE, memory, workspace });
     expect(JSON.stringify(turn)).not.toContain("secret-1");
     expect(turn["workspace"]).toMatchObject([{ path: "out/[masked].md", version: 1 }]);
+  });
+
+  it("is masked also where the variable has another value by now", () => {
+    const drafts = ["secret-2", { key: "secret-3" }, "secret-4"].map((next): WorkflowDraft => ({
+      type: "variable.changed",
+      payload: { name: "token", next },
+    }));
+    const begun = createRun({}, { inputs: { token: "secret-1", goal: "win" } });
+    const run = drafts.map((draft, index) => createEvent(draft, index + 1)).reduce(evolveWorkflow, begun);
+    const variables = [createVariable("token", { sensitive: true, defaultValue: "secret-0" })];
+    const content = "secret-0 secret-1 secret-2 secret-3 secret-4 secret-5";
+    expect(readTurn({ run, variables, memory: [{ id: "m", content }] })["memory"]).toMatchObject([
+      { content: "[masked] [masked] [masked] [masked] [masked] secret-5" },
+    ]);
+  });
+
+  it("is not what another variable held before", () => {
+    const drafts = ["earlier-goal", "later-goal"].map((next): WorkflowDraft => ({
+      type: "variable.changed",
+      payload: { name: "goal", next },
+    }));
+    const run = drafts
+      .map((draft, index) => createEvent(draft, index + 1))
+      .reduce(evolveWorkflow, createRun());
+    const memory = [{ id: "m", content: "earlier-goal" }];
+    expect(readTurn({ run, variables: SENSITIVE, memory })["memory"]).toMatchObject(memory);
   });
 
   it("is not looked for where the variable has no value or one that is no text", () => {

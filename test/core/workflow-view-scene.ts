@@ -72,6 +72,7 @@ export function createNodeRun(nodeId: string, status: NodeStatus, more: Partial<
     startedEventId: createEventId(RUN, 1),
     enteredSequence: 1,
     enteredAtMs: NOW,
+    variablesAtStart: ImmutableMap(),
     answers: [],
     interrupts: 0,
     completedChildren: 0,

@@ -59,23 +59,25 @@ describe("the ways to people by their names", () => {
   });
 
   it.each([
-    ["was answered before", "QUESTION_CLOSED", HOUR_MS - 1, "closed"],
-    ["ended with its coordination", "COORDINATION_ENDED", HOUR_MS - 1, "closed"],
-    ["has passed its deadline", "QUESTION_CLOSED", HOUR_MS, "expired"],
-    ["takes other answers", "ANSWER_REFUSED", HOUR_MS - 1, "not_an_answer"],
+    ["was answered before", { code: "QUESTION_CLOSED", resolution: "answered" }, "closed"],
+    ["was withdrawn", { code: "COORDINATION_ENDED", resolution: "cancelled" }, "closed"],
+    ["is not known any more", { code: "NOT_FOUND" }, "closed"],
+    ["was closed at its deadline", { code: "QUESTION_CLOSED", resolution: "expired" }, "expired"],
+    ["has passed its deadline", { code: "QUESTION_CLOSED" }, "expired"],
+    ["takes other answers", { code: "ANSWER_REFUSED" }, "not_an_answer"],
   ] as const)(
-    "tell a plugin, some time after the notice, that a question %s",
-    async (_what, code, ms, because) => {
+    "tell a plugin, before the deadline and after it, that a question %s",
+    async (_what, fields, because) => {
       const kept: AnswerQuestion[] = [];
       createPlugin({ escalate: (_, answer) => void kept.push(answer) }, "pager");
       const clock = createFakeClock(NOW_MS);
-      const takeAnswer = () => Promise.resolve({ kind: "refused", code, reason: "words" } as const);
-      await createChannels(
-        takeAnswer,
-        clock,
-      )("plugin:pager")?.notify(noticeOf({ deadlineAtMs: NOW_MS + HOUR_MS }));
-      await clock.advance(ms);
-      expect(await kept[0]?.({ answer: "deny" })).toEqual({ counted: false, because });
+      const takeAnswer = () => Promise.resolve({ kind: "refused", reason: "words", ...fields } as const);
+      const question = noticeOf({ deadlineAtMs: NOW_MS + HOUR_MS });
+      await createChannels(takeAnswer, clock)("plugin:pager")?.notify(question);
+      for (const ms of [0, HOUR_MS]) {
+        await clock.advance(ms);
+        expect(await kept[0]?.({ answer: "deny" })).toEqual({ counted: false, because });
+      }
     },
   );
 });

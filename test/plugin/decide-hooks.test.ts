@@ -2,12 +2,17 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { HookDecision } from "../../src/plugins/hooks/hook-types.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { sampleContest, sampleDecision } from "../../src/plugins/hooks/testing.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
-import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import {
+  findRuntime,
+  noteStartFailure,
+  type SharedRuntime,
+} from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { SPAWN_DECIDE_MS } from "../../src/plugins/openclaw/spawns/spawn-decision.ts";
 import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -84,6 +89,12 @@ function countAdmitted(): number {
   } finally {
     ledger.close();
   }
+}
+
+/** Nothing can open this as a ledger. */
+function breakLedger(): void {
+  mkdirSync(join(folder.path, "coordination"), { recursive: true });
+  writeFileSync(join(folder.path, "coordination", "ledger.sqlite"), "not a database");
 }
 
 describe("a spawn that plugins decide about", () => {
@@ -202,9 +213,38 @@ describe("a spawn that plugins decide about", () => {
       expect(await spawn(handlers, { runId: "run-2" })).toEqual(admitted);
     });
 
+    it("of a child whose coordination has ended is in its own, under the pack of the one that has ended", async () => {
+      const decisions: HookDecision[] = [];
+      createPlugin({ decide: (decision) => void decisions.push(decision) }, "watcher");
+      const handlers = await startHandlers({ ...phase1, settleMs: 0 });
+      confidence = 1;
+      await spawn(handlers);
+      const child = childOf(calls) as SessionKey;
+      const coordinator = await findRuntime()!.coordinator();
+      const { coordinationId } = (await coordinator.envelopeForChild(child))!;
+      await coordinator.endChild(child, { outcome: "completed" });
+      await vi.waitFor(async () => {
+        expect(await coordinator.view(coordinationId)).toMatchObject({ status: "success" });
+      }, 30_000);
+      await spawn(handlers, { sessionKey: child, runId: "late" });
+      const opened = await coordinator.envelopeForChild(childOf(calls) as SessionKey);
+      confidence = 0.7;
+      expect(await spawn(handlers, { sessionKey: child, runId: "late" })).toEqual(describeDoubt(0.7, 0.9));
+      const described = {
+        kind: "spawn",
+        agentId: "main",
+        sourceSession: child,
+        runner: "subagent",
+        depth: 1,
+      };
+      expect(decisions.slice(1)).toEqual([
+        described,
+        { ...described, coordinationId: opened!.coordinationId },
+      ]);
+    });
+
     it("is refused by the highest floor of all where the ledger cannot tell whose it is", async () => {
-      mkdirSync(join(folder.path, "coordination"), { recursive: true });
-      writeFileSync(join(folder.path, "coordination", "ledger.sqlite"), "not a database");
+      breakLedger();
       const handlers = await startHandlers(phase1);
       confidence = 0.7;
       expect(await spawn(handlers, { sessionKey: "agent:main:quick" })).toEqual(describeDoubt(0.7, 0.9));
@@ -259,14 +299,45 @@ describe("a spawn that plugins decide about", () => {
   });
 
   it("is denied also while the ledger cannot be opened, which lets others go on", async () => {
-    mkdirSync(join(folder.path, "coordination"), { recursive: true });
-    writeFileSync(join(folder.path, "coordination", "ledger.sqlite"), "not a database");
+    breakLedger();
     let action: "allow" | "deny" = "allow";
     createPlugin({ decide: () => ({ action }) });
     const handlers = await startHandlers();
     expect(await spawn(handlers)).toEqual({});
     action = "deny";
     expect(await spawn(handlers)).toMatchObject({ block: true });
+  });
+
+  it.each([
+    ["of another runner", false, { task: "secret work", runtime: "acp" }],
+    ["of a session with a compacted history", true, { task: "secret work" }],
+  ])("is denied while the ledger cannot be opened, also one %s", async (_which, isCompacted, params) => {
+    breakLedger();
+    createPlugin({ decide: () => ({ action: "deny", reason: "No more helpers." }) });
+    const handlers = await startHandlers();
+    const compactions = { ...findRuntime()!.compactions, find: () => ({ atMs: 1 as EpochMs }) };
+    if (isCompacted) replaceForTest({ ...findRuntime()!, compactions });
+    expect(await spawn(handlers, { params })).toEqual({
+      block: true,
+      blockReason: `${REFUSED} the plugin guard denied it: No more helpers.`,
+    });
+  });
+
+  it("is refused where no plugin could be asked, because coordination could not start", async () => {
+    const handlers = await startHandlers({ agents: ["main"] });
+    const runtime = replaceForTest({ closed: true });
+    noteStartFailure(new Error("no"));
+    expect(await spawn(handlers)).toEqual({});
+    createPlugin({ decide: () => ({ action: "allow" }) });
+    const refused = await spawn(handlers);
+    const unlisted = await spawn(handlers, { agentId: "writer" });
+    replaceForTest(runtime);
+    noteStartFailure(undefined);
+    expect(refused).toEqual({
+      block: true,
+      blockReason: `${REFUSED} the plugins that decide about spawns could not be asked`,
+    });
+    expect(unlisted).toEqual({});
   });
 
   it("is not asked about where its agent is not coordinated", async () => {

@@ -35,12 +35,23 @@ describe("escalate", () => {
     expect(harness.host.channels()).toEqual(["plugin:guard"]);
   });
 
-  it("takes an answer of nobody who can be named as the plugin's", async () => {
-    const harness = createPlugin({ escalate: () => ({ answer: "approve", by: "\u200b" }) });
-    const { outcome, answers } = await harness.escalate();
-    expect(outcome).toEqual({ kind: "delivered", tries: 1 });
-    expect(answers).toMatchObject([{ answer: "approve", through: "plugin:guard" }]);
-    expect(answers[0]?.by).toEqual({ kind: "plugin" });
+  it.each(["", "\u200b", " \n"])(
+    "takes an answer of nobody who can be named (%j) as the plugin's",
+    async (by) => {
+      const harness = createPlugin({ escalate: () => ({ answer: "approve", by }) });
+      const { outcome, answers } = await harness.escalate();
+      expect(outcome).toEqual({ kind: "delivered", tries: 1 });
+      expect(answers).toMatchObject([{ answer: "approve", through: "plugin:guard" }]);
+      expect(answers[0]?.by).toEqual({ kind: "plugin" });
+    },
+  );
+
+  it("takes an answer of somebody with a long name, and cuts the name", async () => {
+    const by = `${"a".repeat(127)}\u{1f600}`;
+    const harness = createPlugin({ escalate: () => ({ answer: "approve", by }) });
+    expect((await harness.escalate()).answers).toMatchObject([
+      { answer: "approve", by: { kind: "plugin", id: `${"a".repeat(127)}\ufffd` } },
+    ]);
   });
 
   it("takes answers later, and says what became of each", async () => {

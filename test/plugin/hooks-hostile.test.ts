@@ -1,6 +1,7 @@
 /** Owns: that nothing which a hook does or answers gets further than its own failure. */
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
+import { criterionKeySchema } from "../../src/agents/coordination/contracts/verification.ts";
 import { registerCoordinationHooks } from "../../src/plugins/hooks/hooks.ts";
 import { createHookHarness, type HookHarness } from "../../src/plugins/hooks/testing.ts";
 
@@ -186,7 +187,7 @@ describe("a hook", () => {
     const answers = fc.record(
       {
         verdict: fc.constantFrom("pass", "fail", "revise"),
-        criteria: fc.array(fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,62}$/), { maxLength: 64 }),
+        criteria: fc.array(fc.stringMatching(/^[A-Za-z0-9@][A-Za-z0-9._:@/-]{0,62}$/), { maxLength: 64 }),
         confidence: fc.double({ min: 0, max: 1, noNaN: true }),
       },
       { requiredKeys: ["verdict"] },
@@ -196,6 +197,8 @@ describe("a hook", () => {
         const harness = createAnswering(() => answer);
         const expected = { kind: "verdict", criteria: [], ...answer, agentId: "plugin:plugin-under-test" };
         expect(await harness.verify()).toEqual(expected);
+        // The ledger keeps every key that a plugin may answer.
+        expect(answer.criteria?.every((key) => criterionKeySchema.safeParse(key).success)).not.toBe(false);
         harness.close();
       }),
       { numRuns: 200 },

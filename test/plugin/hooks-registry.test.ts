@@ -357,6 +357,7 @@ describe("what is registered", () => {
     ["a budget that is none", registerBad({}, {}, { budgetMs: 0 }), "`budgetMs`"],
     ["a plugin without an id", registerBad({}, { id: undefined }), "a plugin with hooks has an id"],
     ["an id in capitals", registerBad({}, { id: "Guard" }), "a plugin with hooks has an id"],
+    ["an id that begins with an @", registerBad({}, { id: "@acme/guard" }), "the first a letter or a digit"],
     ["too long an id", registerBad({}, { id: "a".repeat(58) }), "a plugin with hooks has an id"],
   ])("is refused with a sentence: %s", (_what, act, sentence) => {
     expect(act).toThrow(TypeError);

@@ -62,7 +62,7 @@ describe("a copy of the author's side, alone in a folder", () => {
     const [program, ...args] = scripts.test.split(" ");
     expect(program).toBe("node");
     const report = run(example, "--test-reporter=tap", ...args);
-    expect(report).toContain("# pass 6");
+    expect(report).toContain("# pass 7");
     expect(report).toContain("# fail 0");
   });
 });

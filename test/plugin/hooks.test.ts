@@ -139,18 +139,28 @@ describe("verify", () => {
     const harness = createPlugin({
       verify: ({ text }) => ({
         verdict: text.includes("ok") ? "pass" : "revise",
-        criteria: ["says.ok"],
+        criteria: ["says.ok", "@typescript-eslint/no-unused-vars"],
         confidence: 0.9,
       }),
     });
     expect(await harness.verify(sampleResult({ text: "ok" }))).toEqual({
       kind: "verdict",
       verdict: "pass",
-      criteria: ["says.ok"],
+      criteria: ["says.ok", "@typescript-eslint/no-unused-vars"],
       confidence: 0.9,
       agentId: "plugin:guard",
     });
-    expect(await harness.verify()).toMatchObject({ verdict: "revise", criteria: ["says.ok"] });
+    expect(await harness.verify()).toMatchObject({
+      verdict: "revise",
+      criteria: ["says.ok", "@typescript-eslint/no-unused-vars"],
+    });
+  });
+
+  it("ends with the time of all checks of a result, however long its own is", async () => {
+    const harness = createPlugin({ verify: { run: waitForever, budgetMs: 300_000 } });
+    const answer = harness.verify();
+    await harness.clock.advance(120_000);
+    expect(await answer).toMatchObject({ kind: "none", because: "timed_out" });
   });
 
   it("is for the agents that it names, in order of priority", () => {
@@ -228,6 +238,12 @@ describe("verify", () => {
       () => ({ verdict: "fail", criteria: Array(65).fill("a") }),
       "malformed",
       "`criteria`",
+    ],
+    [
+      "has a criterion that begins with a dash",
+      () => ({ verdict: "fail", criteria: ["-a"] }),
+      "malformed",
+      "`criteria` has a key that is not a letter, a digit or @, and then at most 63 of A-Z a-z 0-9 . _ : @ / -",
     ],
   ])("that %s is no verdict", async (_what, run, because, message) => {
     const harness = createPlugin({ verify: run as never });

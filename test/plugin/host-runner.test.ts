@@ -6,12 +6,14 @@ import { createHostRunner } from "../../src/plugins/openclaw/runners/host-runner
 const ACP_CHILD = "agent:main:acp:1" as SessionKey;
 const SUBAGENT = "agent:main:subagent:1" as SessionKey;
 
-/** A host that has these rows, by the session that each lies under. */
+/** A host that has these rows, by the session that each lies under, and stops each of them that it is asked to. */
 function createRunner(rows: Readonly<Record<string, readonly object[]>> = {}) {
   const bindSession = ({ sessionKey }: { sessionKey: string }) => ({
     list: () => Promise.resolve(rows[sessionKey] ?? []),
+    cancel: () => Promise.resolve({ cancelled: true }),
   });
-  const runtime = { tasks: { async: { runs: { bindSession } } } };
+  const runs = { bindSession };
+  const runtime = { tasks: { runs, async: { runs } }, config: { current: () => ({}) } };
   const log = () => undefined;
   return createHostRunner(runtime as never, { debug: log, info: log, warn: log, error: log });
 }
@@ -69,8 +71,10 @@ describe("a subagent that yielded for what it spawned without our knowledge", ()
   };
   const atWork = { id: "row-2", runId: "run-2", childSessionKey: BELOW, title: "u", status: "running" };
   const child = { childSessionKey: SUBAGENT, childRunId: "run-1" };
+  const createRunnerWith = (below: Readonly<Record<string, readonly object[]>>, others: object = {}) =>
+    createRunner({ "agent:main:main": [{ ...yielded, ...others }], ...below });
   const observe = (below: Readonly<Record<string, readonly object[]>>, others: object = {}) =>
-    createRunner({ "agent:main:main": [{ ...yielded, ...others }], ...below }).observe(createQuery(SUBAGENT));
+    createRunnerWith(below, others).observe(createQuery(SUBAGENT));
   const createEndedRow = (ms: number) => ({ ...atWork, status: "succeeded", endedAt: NOW_MS - ms });
 
   beforeEach(() => {
@@ -104,5 +108,19 @@ describe("a subagent that yielded for what it spawned without our knowledge", ()
     ],
   ])("has ended %s", async (_, below, others) => {
     expect(await observe(below, others)).toEqual({ kind: "ended", ...child, outcome: "completed" });
+  });
+
+  it("is stopped where one that it waits for is stopped", async () => {
+    const runner = createRunnerWith({ [SUBAGENT]: [atWork] });
+    expect(await runner.stop(createQuery(SUBAGENT))).toBe("stopped");
+  });
+
+  it.each([
+    ["where all that it waits for have ended", { [SUBAGENT]: [createEndedRow(1_000)] }, {}, {}],
+    ["where its words are delivered", { [SUBAGENT]: [atWork] }, { deliveryStatus: "delivered" }, {}],
+    ["in a turn that the host cannot stop", { [SUBAGENT]: [atWork] }, {}, { quietSinceMs: undefined }],
+  ])("has ended before it could be stopped %s", async (_, below, others, query) => {
+    const runner = createRunnerWith(below, others);
+    expect(await runner.stop({ ...createQuery(SUBAGENT), ...query })).toBe("already_ended");
   });
 });

@@ -216,6 +216,11 @@ describe("every method", () => {
     expect(stub.askedCalls).toEqual([]);
   });
 
+  it("mints no link to a page that is switched off", async () => {
+    const error = { code: "REQUEST_REFUSED", details: { refusal: "PAGE_OFF" } };
+    expect(await call("coordination.page.link", {}, createStubPlans())).toMatchObject({ ok: false, error });
+  });
+
   it("is registered with the scope that it needs, and answers through the host", async () => {
     const registered = new Map<string, { scope: string; handle: (request: object) => Promise<void> }>();
     const api = {
@@ -330,6 +335,15 @@ describe("calling the gateway", () => {
       createNamedError("gateway timeout after 45000ms\nws", { kind: "timeout" }),
       "GATEWAY_UNREACHABLE",
       "may have been carried out",
+    ],
+    [
+      "a connection that ends behind the request",
+      createNamedError(
+        "gateway closed (1006): no close reason\nws\n\nThe request was already sent to the gateway, so the operation may have been applied",
+        { kind: "closed" },
+      ),
+      "GATEWAY_UNREACHABLE",
+      "gateway closed (1006): no close reason; the request may have been carried out all the same",
     ],
     [
       "no token",

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { createFakeInstances } from "../../src/plugins/hooks/fake-instances.ts";
 import { extractorsOf } from "../../src/plugins/openclaw/writes/extractor-registry.ts";
@@ -174,20 +174,86 @@ describe("registering an extractor", () => {
     expect(await readDeploy()).toBeUndefined();
   });
 
-  it("with the plugin's API ends with the instance that made it, however the host tells of that", async () => {
-    const instances = createFakeInstances("crm", () => undefined);
-    const registerIn = (name: string) => {
-      const extractor = { id: "crm", tools: ["deploy"], extract: createNamed(name) };
+  describe("with the plugin's API", () => {
+    const failedCrm = { ...failed, undetermined: { because: "extractor_failed", extractor: "crm" } };
+    let instances = createFakeInstances("crm", () => undefined);
+    const registerIn = (name: string, tools = ["deploy"]) => {
+      const extractor = { id: "crm", tools, extract: createNamed(name) };
       undo.push(registerResourceExtractor(extractor, instances.open()));
     };
-    registerIn("full");
-    registerIn("discovered");
-    instances.end("reload");
-    expect(extractorsOf("deploy")).toEqual([]);
-    registerIn("again");
-    expect(await readDeploy()).toMatchObject({ targets: [["db:again"]] });
-    instances.end("disable");
-    expect(extractorsOf("deploy")).toEqual([]);
+
+    beforeEach(() => {
+      vi.useFakeTimers();
+      instances = createFakeInstances("crm", () => undefined);
+      registerIn("full");
+      registerIn("discovered");
+      undo.push(() => {
+        // Also what is waited for after the test is gone with a plugin that is disabled.
+        registerIn("last");
+        instances.end("disable");
+      });
+    });
+
+    it("is waited for while the plugin is loaded again, however the host tells of its end", async () => {
+      instances.end("reload");
+      const read = readDeploy();
+      await vi.advanceTimersByTimeAsync(2_900);
+      registerIn("again");
+      await vi.advanceTimersByTimeAsync(100);
+      expect(await read).toMatchObject({ targets: [["db:again"]] });
+      instances.end("disable");
+      expect(extractorsOf("deploy")).toEqual([]);
+    });
+
+    it("makes calls be refused where its plugin is not back in time, at last at once, until the plugin is gone", async () => {
+      instances.end("reload");
+      const read = readDeploy();
+      await vi.advanceTimersByTimeAsync(3_000);
+      expect(await read).toEqual(failedCrm);
+      expect(await readDeploy()).toEqual(failedCrm);
+      await vi.advanceTimersByTimeAsync(296_999);
+      expect(await readDeploy()).toEqual(failedCrm);
+      await vi.advanceTimersByTimeAsync(1);
+      expect(await readDeploy()).toBeUndefined();
+    });
+
+    it("says nothing of a call that it does not read any more, once it is loaded again", async () => {
+      instances.end("reload");
+      const read = readDeploy();
+      registerIn("again", ["other"]);
+      await vi.advanceTimersByTimeAsync(100);
+      expect(await read).toEqual({ targets: [], reads: [] });
+    });
+
+    it("ends at once with a plugin that is disabled, also while it is waited for", () => {
+      instances.end("disable");
+      expect(extractorsOf("deploy")).toEqual([]);
+      const late = instances.open();
+      undo.push(registerResourceExtractor({ id: "crm", tools: ["deploy"], extract: () => ({}) }, late));
+      const disabled = createFakeInstances("crm", () => undefined);
+      const other = { id: "crm", tools: ["deploy"], extract: () => ({}) };
+      undo.push(registerResourceExtractor(other, disabled.open()));
+      instances.end("reload");
+      disabled.end("disable");
+      expect(extractorsOf("deploy")).toEqual([]);
+    });
+
+    it("is followed once for two registrations of one instance, since the host takes each name once", () => {
+      const lifecycleIds: string[] = [];
+      const { lifecycle } = instances.open();
+      const twice = {
+        lifecycle: {
+          ...lifecycle,
+          registerRuntimeLifecycle: ({ id }: { readonly id: string }) => void lifecycleIds.push(id),
+        },
+      };
+      for (const name of ["first", "second"])
+        undo.push(
+          registerResourceExtractor({ id: "crm", tools: ["deploy"], extract: createNamed(name) }, twice),
+        );
+      expect(lifecycleIds).toEqual(["crm.resource-extractor"]);
+      instances.end("disable");
+    });
   });
 
   it("with the API of a host that tells of no end is ended by what it returns", () => {

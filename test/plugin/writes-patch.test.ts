@@ -101,6 +101,33 @@ describe("the files of a patch", () => {
     });
   });
 
+  it("are not named below what the patch removes first, where a link may lead elsewhere until then", async () => {
+    const params = createPatch(
+      "*** Add File: current/before.md",
+      "+x",
+      "*** Delete File: current",
+      "*** Add File: current/deep/x.md",
+      "+x",
+      "*** Add File: currently.md",
+      "+x",
+    );
+    expect(showReading(await readCall("apply_patch", params))).toEqual({
+      targets: [
+        ["/repo/space/current/before.md", false],
+        ["/repo/space/current", true],
+        ["/repo/space/currently.md", false],
+      ],
+      reads: [],
+      undetermined: { because: "unreadable" },
+    });
+  });
+
+  it("are too many also below what the patch removes first", async () => {
+    const added = Array.from({ length: 256 }, (_, index) => `*** Add File: current/${index}`);
+    const read = await readCall("apply_patch", createPatch("*** Delete File: current", ...added));
+    expect(read?.undetermined).toEqual({ because: "too_many" });
+  });
+
   it("are not what the host derived where the patch can be read", async () => {
     const read = await readCall("apply_patch", createPatch("*** Delete File: a"), {
       derivedPaths: ["/etc/x"],

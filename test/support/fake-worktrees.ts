@@ -56,6 +56,7 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
         return Promise.resolve({ kind: "text", version: versionOf(text), text });
       },
       sharedName: () => Promise.resolve(undefined),
+      hasMoreEntries: () => Promise.resolve(false),
       stamp: () => Promise.resolve(undefined),
       findChanged: () => Promise.resolve({ paths: [], isWhole: true }),
     },

@@ -33,6 +33,12 @@ export function createValueFiles(): SceneFiles {
         );
       },
       sharedName: () => Promise.resolve(undefined),
+      hasMoreEntries: (resource, count) => {
+        const below = `${resource.slice("file:".length)}/`;
+        const paths = [...texts.keys()].filter((path) => path.startsWith(below));
+        const names = new Set(paths.map((path) => path.slice(below.length).split("/")[0]));
+        return Promise.resolve(names.size > count);
+      },
       stamp: (resource) => Promise.resolve(texts.get(resource.slice("file:".length)) ?? "absent"),
       findChanged: () => Promise.resolve({ paths: [...touched], isWhole: true }),
     },

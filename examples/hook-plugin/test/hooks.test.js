@@ -33,6 +33,12 @@ test("a vendored file stays with who holds it", async () => {
   assert.equal(ruling.plugin, "hook-plugin");
 });
 
+test("a vendored file stays with who holds it, also where the call writes it by a hard link elsewhere", async () => {
+  const names = ["file:/repo/app/src/a.js", "file:/repo/app/vendor/lib/a.js"];
+  const ruling = await harness.arbitrate(sampleContest({ resource: "hardlink:1-2", names }));
+  assert.equal(ruling.award, "holder");
+});
+
 test("about any other resource it has no opinion", async () => {
   for (const resource of ["file:/repo/vendors/a.js", "file:/repo/vendor", "queue:vendor/x"])
     assert.equal(await harness.arbitrate(sampleContest({ resource })), undefined);

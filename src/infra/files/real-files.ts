@@ -55,6 +55,13 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
         ? nameHardLinks(facts.dev, facts.ino, machine)
         : undefined;
     },
+    hasMoreEntries: async (resource, count) => {
+      const path = pathOf(resource);
+      const facts = await findFacts(calls, path);
+      if (path === undefined || !facts || facts === "absent" || !facts.isDirectory()) return false;
+      const names = await calls.someNames(path, count + 1).catch(() => []);
+      return names.length > count;
+    },
     stamp: async (resource) => {
       const facts = await findFacts(calls, pathOf(resource));
       if (facts === "absent") return "absent";

@@ -281,7 +281,7 @@ export function checkOverdue(views: readonly CoordinationView[], now: number): C
     name,
     status: "warn",
     message: `${formatCount(overdue.length, "open step")} past the deadline: ${some}`,
-    advice: "Start the gateway: it looks at open steps at once and then every minute.",
+    advice: "Start the gateway: it looks at open steps at once and then every `sweepMs` (15 s by default).",
   };
 }
 

@@ -35,8 +35,9 @@ import {
   withLedger,
 } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
-import { checkTakenUp, isSwitchedOff, isTakenUp } from "./taken-up.ts";
+import { checkGateway, checkTakenUp, findGateway, isSwitchedOff, isTakenUp } from "./taken-up.ts";
 import { checkWritable, findExisting, findUnwritable } from "./unwritable-files.ts";
+import { attachLedgerAdvice } from "./terminal/named-ledger.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
@@ -78,6 +79,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
   return [
     checkNode(host.nodeVersion),
     ...checkConfig(setting, host.program),
+    ...checkGateway(await findGateway(host, options, switches)),
     ...checkTakenUp(takenUp),
     ...checkWebhooks(await findWebhooksOff(switches)),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
@@ -164,7 +166,8 @@ async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promis
       return [checkLedger("opened", server), checkOverdue(views, now), ...checkQuestions(views, now)];
     });
   } catch (error) {
-    const failure = asCoordinationError(error);
+    const { program } = host;
+    const failure = attachLedgerAdvice(asCoordinationError(error), { program, ledger: options.ledger });
     const isAbsent = failure.code === "LEDGER_NOT_FOUND" && options.ledger === undefined;
     return [checkLedger(isAbsent ? "absent" : failure)];
   }

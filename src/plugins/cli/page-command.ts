@@ -1,5 +1,6 @@
 /** Owns: `page`: the address of the operator's page, with a link that signs in once. */
 import { spawn } from "node:child_process";
+import { readValueAt } from "../openclaw/host/operator-config.ts";
 import { askGateway } from "./ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
 import { refuseInModelShell } from "./terminal/model-shell.ts";
@@ -28,12 +29,23 @@ async function showPage(host: CliHost, options: PageOptions): Promise<void> {
   // Whoever has the address answers as a person does.
   refuseInModelShell();
   const { address, rights } = await askGateway(host, "coordination.page.link", {});
+  const isRemote = await isGatewayRemote(host);
   if (options.json) {
-    await writeJson(host, { ok: true, address, rights });
+    await writeJson(host, { ok: true, address, rights, ...(isRemote && { remote: true }) });
     return;
   }
-  await writeLines(host, [String(address), "It signs in once, within five minutes."]);
-  if (options.open && host.stdout.terminal.isTTY) openInBrowser(String(address));
+  const lines = [String(address), "It signs in once, within five minutes."];
+  await writeLines(host, isRemote ? [...lines, REMOTE_HINT] : lines);
+  if (options.open && !isRemote && host.stdout.terminal.isTTY) openInBrowser(String(address));
+}
+
+const REMOTE_HINT =
+  "This address is on the gateway's machine. Through a tunnel or a proxy, put the name and port by which you reach the gateway in place of 127.0.0.1 and its port, and the name into `page.hosts`.";
+
+/** True where OpenClaw's configuration says that the gateway is on another machine. */
+async function isGatewayRemote({ config }: CliHost): Promise<boolean> {
+  const read = await config.read().catch(() => undefined);
+  return readValueAt(read?.config, "gateway.mode") === "remote";
 }
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {

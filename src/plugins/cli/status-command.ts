@@ -14,9 +14,10 @@ import {
   withLedger,
 } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
-import { isSwitchedOff, isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
+import { ABSENCES, findGateway, isSwitchedOff, isTakenUp, NOT_TAKEN_UP, TAKE_UP_ADVICE } from "./taken-up.ts";
 import { describePolicyRule } from "./policies/plan-policy.ts";
 import { findUnwritable } from "./unwritable-files.ts";
+import { attachLedgerAdvice } from "./terminal/named-ledger.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
 import {
@@ -63,10 +64,12 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   const { exists, bytes, coordinations, error, ...open } = await contentsOf(host, options);
   const switches = read && readSwitches(read.config);
   const takenUp = await isTakenUp(host, options, read?.config);
+  const gateway = await findGateway(host, options, switches);
   const unwritable = await findUnwritable(host, options);
   return {
     ...switchesOf(switches),
     ...(takenUp !== undefined && { takenUp }),
+    ...(gateway !== undefined && { gateway }),
     openwop: openWopStatus(read, switches, process.env),
     ledger: {
       path: await describeLedgerPath(host, options),
@@ -175,7 +178,8 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
     if (error.code === "LEDGER_NOT_FOUND") return { exists: false, bytes: 0, ...NOTHING };
     const path = await resolveLedgerPath(host, options).catch(() => undefined);
     const exists = path !== undefined && (await isLedgerFile(path)) ? true : null;
-    return { exists, bytes: null, ...UNKNOWN, error: createErrorJson(error) };
+    const failure = attachLedgerAdvice(error, { program: host.program, ledger: options.ledger });
+    return { exists, bytes: null, ...UNKNOWN, error: createErrorJson(failure) };
   }
 }
 
@@ -292,7 +296,8 @@ function describeMismatches({ mismatches }: Status, paint: Paint): string | unde
   );
 }
 
-function describeHealth({ health, oldHealth, unwritable }: Status, paint: Paint, unicode: boolean): string {
+function describeHealth(status: Status, paint: Paint, unicode: boolean): string {
+  const { health, oldHealth, unwritable, gateway = "running" } = status;
   const { state, failure, uncoordinatedSpawns } = health;
   const since = failure ? `${failure.code} at ${formatInstant(failure.atMs)}` : "a failure";
   const unrecorded = `${formatCount(uncoordinatedSpawns, "spawn")} went unrecorded`;
@@ -301,6 +306,7 @@ function describeHealth({ health, oldHealth, unwritable }: Status, paint: Paint,
   // The gateway has nowhere to write that it is not well.
   if (unwritable !== undefined)
     return `${paint.tone("bad", "unknown")}: ${formatPrintable(unwritable, unicode)}`;
+  if (gateway !== "running") return paint.tone("warning", ABSENCES[gateway]);
   if (!failure) return paint.tone("good", "ok");
   return `${paint.tone("good", "ok")} again after ${since}; ${unrecorded}`;
 }

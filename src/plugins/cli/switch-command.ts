@@ -10,6 +10,7 @@ import {
   readSwitches,
   type EnableOptions,
 } from "../openclaw/host/operator-config.ts";
+import { loadLedgerReader, resolvePathBeside } from "./ledger/open-ledger.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
 import { changeConfig, TAKEN_UP, withChangeOptions, type ChangeOptions } from "./terminal/change-config.ts";
 import { runCommand, withExamples } from "./terminal/run-command.ts";
@@ -47,8 +48,22 @@ async function enable(host: CliHost, options: SwitchOptions): Promise<void> {
     plan: (config) => checkChanges(config, planEnable(config, wanted)),
     warnings: listWarningsAfterEnable,
     already: describeEnabled,
-    next: [...TAKEN_UP, `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`],
+    next: [
+      ...TAKEN_UP,
+      ...(await warnOfMissingPlugin(host)),
+      `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`,
+    ],
   });
+}
+
+/** Returns a line where it cannot be told that OpenClaw has the plugin: it runs no command of it, and left no report. */
+async function warnOfMissingPlugin(host: CliHost): Promise<string[]> {
+  if (host.config.known !== undefined) return [];
+  const { readHealthBeside } = await loadLedgerReader();
+  if (readHealthBeside(await resolvePathBeside(host, {}))) return [];
+  return [
+    "The plugin must also be installed in OpenClaw: see `openclaw plugins list`; `openclaw plugins install` adds it.",
+  ];
 }
 
 async function disable(host: CliHost, options: SwitchOptions): Promise<void> {

@@ -1,6 +1,8 @@
-/** Owns: whether the running gateway goes by the configuration that is written. The host may refuse to reload the plugin. */
+/**
+ * Owns: whether a gateway runs, and goes by the configuration that is written. The host may refuse to reload the plugin.
+ */
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isProcessThere } from "../../platform/process-name.ts";
+import { isProcessGone, isProcessThere } from "../../platform/process-name.ts";
 import {
   hashConfig,
   hasUnresolvedVariable,
@@ -33,6 +35,46 @@ export async function isTakenUp(
   const { phase1 } = switches;
   const isWanted = !isCoordinationError(phase1) && isCoordinating(switches);
   return gateway.configSha256 === (isWanted ? hashConfig(phase1) : undefined);
+}
+
+/** `ended`: the process of the last one is gone for sure. `none`: no report of any is found. */
+export type GatewayPresence = "running" | "ended" | "none";
+
+/** Sentences for where no gateway coordinates. The gateway may run all the same, without having taken up the configuration. */
+export const ABSENCES = {
+  ended: "no gateway coordinates: the process of the last one has ended",
+  none: "no report of a gateway is found in the state folder",
+} as const;
+
+/** Finds out whether a gateway runs with coordination; `undefined` where nobody can tell, or where coordination is not on. */
+export async function findGateway(
+  host: CliHost,
+  options: ReaderOptions,
+  switches: Switches | undefined,
+): Promise<GatewayPresence | undefined> {
+  // Beside a ledger that is named another gateway may have reported.
+  if (options.ledger !== undefined || !switches || !isCoordinating(switches)) return undefined;
+  const { readGatewayBeside, readHealthBeside } = await loadLedgerReader();
+  const path = await resolvePathBeside(host, options);
+  const gateway = readGatewayBeside(path);
+  if (!gateway) return readHealthBeside(path) ? undefined : "none";
+  if (isProcessThere(gateway.process)) return "running";
+  return isProcessGone(gateway.process) ? "ended" : undefined;
+}
+
+const START_ADVICE: Readonly<Record<keyof typeof ABSENCES, string>> = {
+  ended:
+    "Start the gateway with `openclaw gateway run`; if it runs, run `openclaw plugins reload coordination`.",
+  none: "See whether `openclaw plugins list` has coordination; `openclaw plugins install` installs it. Then start the gateway.",
+};
+
+/** Returns the check; none where nobody can tell whether a gateway runs with coordination. */
+export function checkGateway(gateway: GatewayPresence | undefined): Check[] {
+  if (gateway === undefined) return [];
+  const name = "gateway";
+  return gateway === "running"
+    ? [{ name, status: "ok", message: "a gateway runs with coordination" }]
+    : [{ name, status: "warn", message: ABSENCES[gateway], advice: START_ADVICE[gateway] }];
 }
 
 /**

@@ -1,15 +1,35 @@
 /** Owns: hearing of the end of the instance of a plugin that registered something. */
 import type { HooksLifecycle } from "./hook-types.ts";
 
+type OnEnd = (ending: "reloaded" | "disabled") => void;
+
+/** Who is told of the end of each instance, by the name under which the host knows them. */
+const followersOf = new WeakMap<HooksLifecycle, Map<string, Set<OnEnd>>>();
+
 /**
- * Calls `onEnd` when the instance ends, more than once where the host tells of it in several ways. The host tells every instance
- * by its signal, but only some by their clean-up; an older host has nothing else.
+ * Calls `onEnd` when the instance ends, more than once where the host tells of it in several ways. Returns what forgets it again,
+ * for what was taken back. The host takes an id once from one instance, so all that follow it by one id are told together.
  */
-export function followInstance(
-  lifecycle: HooksLifecycle,
-  id: string,
-  onEnd: (ending: "reloaded" | "disabled") => void,
-): void {
+export function followInstance(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): () => void {
+  const byId = followersOf.get(lifecycle) ?? new Map<string, Set<OnEnd>>();
+  const others = byId.get(id);
+  if (others) {
+    others.add(onEnd);
+    return () => void others.delete(onEnd);
+  }
+  const followers = new Set([onEnd]);
+  followersOf.set(lifecycle, byId.set(id, followers));
+  awaitEnd(lifecycle, id, (ending) => {
+    // Registrations in spite of the end are followed anew.
+    if (byId.get(id) === followers) byId.delete(id);
+    for (const follow of followers) follow(ending);
+  });
+  // The first one stays: through it a registry hears that the plugin was disabled after all.
+  return () => undefined;
+}
+
+/** The host tells every instance by its signal, but only some by their clean-up; an older host has nothing else. */
+function awaitEnd(lifecycle: HooksLifecycle, id: string, onEnd: OnEnd): void {
   const onReloaded = (): void => onEnd("reloaded");
   lifecycle.registerRuntimeLifecycle?.({
     id,

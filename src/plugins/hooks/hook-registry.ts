@@ -34,15 +34,18 @@ export interface HookEntry {
   readonly report: (message: string) => void;
 }
 
-/** The instances of one plugin. */
-export interface HookSlot {
+/** The registrations of one plugin, each of an instance of it. */
+export interface Slot<Entry> {
   /** The newest last. */
-  readonly entries: readonly HookEntry[];
+  readonly entries: readonly Entry[];
   /** The last one, where the plugin is being loaded again. */
-  readonly left?: { readonly entry: HookEntry; readonly atMs: number } | undefined;
+  readonly left?: { readonly entry: Entry; readonly atMs: number } | undefined;
   /** True where the plugin was disabled since the newest of them was registered. */
   readonly isDisabled?: boolean;
 }
+
+/** The hooks of one plugin. */
+export type HookSlot = Slot<HookEntry>;
 
 /** All plugins with hooks, shared by every copy of this module in the process. */
 export interface HookRegistry {
@@ -74,16 +77,20 @@ export function putEntry(entry: HookEntry): void {
 export function endEntry(entry: HookEntry, ending: Ending): void {
   const slots = accessSlots();
   const slot = slots.get(entry.pluginId);
-  if (!slot) return;
+  const rest = slot && endInSlot(slot, entry, ending);
+  if (rest) slots.set(entry.pluginId, rest);
+  else slots.delete(entry.pluginId);
+}
+
+/** Returns a slot after the end of one of its entries (K1 to K3); `undefined` where nothing of it is left. */
+export function endInSlot<Entry>(slot: Slot<Entry>, entry: Entry, ending: Ending): Slot<Entry> | undefined {
   const at = slot.entries.indexOf(entry);
-  if (at === -1 && ending !== "disabled") return;
+  if (at === -1 && ending !== "disabled") return slot;
   const isDisabled = ending === "disabled" || slot.isDisabled === true;
   const from = ending === "disabled" ? 0 : at;
   const entries = slot.entries.toSpliced(from, at - from + 1);
-  if (entries.length > 0) slots.set(entry.pluginId, { entries, isDisabled });
-  else if (ending === "reloaded" && !isDisabled)
-    slots.set(entry.pluginId, { entries, left: { entry, atMs: Date.now() } });
-  else slots.delete(entry.pluginId);
+  if (entries.length > 0) return { entries, isDisabled };
+  return ending === "reloaded" && !isDisabled ? { entries, left: { entry, atMs: Date.now() } } : undefined;
 }
 
 /** Notes when the plugin's last instance ended, for a clock that is not the machine's. */

@@ -70,7 +70,10 @@ export interface HookContest {
    * the sides write one file by names that are hard links, `session:<key>`, `queue:<name>`, or a name of a plugin author.
    */
   readonly resource: string;
-  /** The names that the call changes it by: its own one, and of a `hardlink:` the `file:` names that the call writes. */
+  /**
+   * Its own name; of a `hardlink:` the `file:` names that the call writes, and those under which its holders claim it. A rule by paths
+   * looks at `resource` and at all of these.
+   */
   readonly names?: readonly string[] | undefined;
   readonly cause: "overlap" | "stale_base";
   /** The strategy that rules where no hook does. */
@@ -195,7 +198,7 @@ export interface EscalateAnswer {
   readonly answer: "approve" | "deny" | "answer";
   /** The text of an `answer`. */
   readonly text?: string | undefined;
-  /** Who answered, as your plugin knows them. */
+  /** Who answered, as your plugin knows them: one line, cut to 128 characters. Nobody where it is empty. */
   readonly by?: string | undefined;
 }
 
@@ -226,7 +229,7 @@ export type AnswerQuestion = (answer: EscalateAnswer) => Promise<AnswerReceipt>;
 export interface EscalateContext extends HookContext {
   /** Stays the same when the same notice comes again after a crash. */
   readonly noticeId: string;
-  /** 0 for the first notice of the question; a later one is a reminder. */
+  /** 0 for the first notice of the question to your plugin; a later one is a reminder. */
   readonly notice: number;
 }
 

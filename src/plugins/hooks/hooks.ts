@@ -12,8 +12,8 @@
  *   description: "Nobody takes a file below vendor/ from who holds it.",
  *   register(api) {
  *     registerCoordinationHooks(api, {
- *       arbitrate: ({ resource }) =>
- *         resource.includes("/vendor/")
+ *       arbitrate: ({ resource, names = [] }) =>
+ *         [resource, ...names].some((name) => name.includes("/vendor/"))
  *           ? { award: "holder", reason: "Files below vendor/ stay with who holds them." }
  *           : undefined,
  *     });
@@ -24,7 +24,7 @@
  * It may be called before or after the coordination plugin is loaded, as often as your plugin is loaded, and costs nothing
  * while coordination is off. It needs nothing but this file and its neighbours at run time.
  */
-import { endWithInstance } from "./end-with-instance.ts";
+import { followInstance } from "./follow-instance.ts";
 import { endEntry, putEntry } from "./hook-registry.ts";
 import type { CoordinationHooks, CoordinationHooksApi, HookSettings } from "./hook-types.ts";
 import { readRegistration } from "./read-registration.ts";
@@ -46,7 +46,10 @@ export function registerCoordinationHooks(
 ): () => void {
   const entry = readRegistration(api, hooks, options);
   putEntry(entry);
-  const forget = api.lifecycle && endWithInstance(api.lifecycle, entry);
+  const { pluginId } = entry;
+  const forget =
+    api.lifecycle &&
+    followInstance(api.lifecycle, `${pluginId}.coordination-hooks`, (ending) => endEntry(entry, ending));
   return () => {
     endEntry(entry, "withdrawn");
     forget?.();

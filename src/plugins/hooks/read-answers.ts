@@ -11,7 +11,7 @@ export type Read<T> =
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const CRITERION = /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/;
+const CRITERION = /^[A-Za-z0-9@][A-Za-z0-9._:@/-]*$/;
 
 class Malformed extends Error {}
 
@@ -110,16 +110,16 @@ function readCriteria(criteria: unknown): readonly string[] {
 function readCriterion(key: unknown): string {
   if (typeof key !== "string" || key.length > HOOK_LIMITS.keyCharsMax || !CRITERION.test(key))
     throw new Malformed(
-      `\`criteria\` has a key that is not ${HOOK_LIMITS.keyCharsMax} of A-Z a-z 0-9 . _ : @ / -`,
+      `\`criteria\` has a key that is not a letter, a digit or @, and then at most ${HOOK_LIMITS.keyCharsMax - 1} of A-Z a-z 0-9 . _ : @ / -`,
     );
   return key;
 }
 
 function readSentence(name: string, value: unknown): string {
   if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);
-  const line = joinIntoOneLine(value.slice(0, 2 * HOOK_LIMITS.reasonCharsMax));
+  const line = cutToLine(value, HOOK_LIMITS.reasonCharsMax);
   if (line === "") throw new Malformed(`\`${name}\` is empty`);
-  return line.slice(0, HOOK_LIMITS.reasonCharsMax).toWellFormed();
+  return line;
 }
 
 function readOptionalText(name: string, value: unknown, charsMax: number): string | undefined {
@@ -130,14 +130,15 @@ function readOptionalText(name: string, value: unknown, charsMax: number): strin
   return value;
 }
 
-/** Reads who answered; a name of which nothing can be seen is none. */
+/** Reads who answered; a name of which nothing can be seen is none. No answer of people is lost for the name that came with it. */
 function readName(name: string, value: unknown, charsMax: number): string | undefined {
-  const text = readOptionalText(name, value, charsMax);
-  const line = text === undefined ? "" : joinIntoOneLine(text);
-  return line === "" ? undefined : line;
+  if (value === undefined) return undefined;
+  if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);
+  return cutToLine(value, charsMax) || undefined;
 }
 
-/** Joins a text into one line without control characters, because people and models are shown it. */
-function joinIntoOneLine(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
+/** Joins a text into one line without control characters, because people and models are shown it, and cuts that. */
+function cutToLine(text: string, charsMax: number): string {
+  const line = text.slice(0, 2 * charsMax).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ");
+  return line.trim().slice(0, charsMax).toWellFormed();
 }

@@ -18,7 +18,7 @@ export function readRegistration(
 ): HookEntry {
   if (!isPluginId(id))
     throw new TypeError(
-      `a plugin with hooks has an id of at most ${HOOK_LIMITS.pluginIdCharsMax} of a-z 0-9 . _ @ / -, and this one is ${String(id)}`,
+      `a plugin with hooks has an id of at most ${HOOK_LIMITS.pluginIdCharsMax} of a-z 0-9 . _ @ / -, the first a letter or a digit, and this one is ${String(id)}`,
     );
   const createTypeError: Wrong = (problem) => new TypeError(`the hooks of the plugin ${id}: ${problem}`);
   if (!isObject(hooks)) throw createTypeError("they are no object");

@@ -68,7 +68,10 @@ export interface HookHarness {
   /** The coordination plugin's side, for questions that the methods here do not ask. */
   readonly host: HookHost;
   arbitrate(contest?: HookContest): Promise<ContestRuling | undefined>;
-  /** Asks whether or not the result's agent is one that the hook verifies; `isVerified` tells. */
+  /**
+   * Asks whether or not the result's agent is one that the hook verifies; `isVerified` tells. It ends after 2 minutes at the latest, as
+   * all checks of a result do where the operator sets no other `gates.verifyMs`.
+   */
   verify(result?: HookResult): Promise<CheckAnswer>;
   isVerified(agentId: string): boolean;
   decide(decision?: HookDecision): Promise<DecisionRuling | undefined>;

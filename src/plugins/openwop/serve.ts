@@ -54,11 +54,16 @@ export interface OpenWopServer {
 const REMOTE_RATE: RateLimit = { requestsPerSecond: 200, burst: 400 };
 const REMOTE_TOKEN_CHARS_MIN = 16;
 
+/** Thrown where others than this machine could reach a host that is not made for them. */
+export class RemoteAccessError extends RangeError {}
+
 /** @throws RangeError where the options are unsafe or make no sense; the error of the socket where it cannot listen. */
 export async function startOpenWopServer(options: ServeOptions): Promise<OpenWopServer> {
   const hostname = options.hostname ?? "127.0.0.1";
   if (!isLoopback(hostname) && !options.allowRemote)
-    throw new RangeError(`${hostname} can be reached by others than this machine, which must be allowed`);
+    throw new RemoteAccessError(
+      `${hostname} can be reached by others than this machine, which must be allowed`,
+    );
   const isLocal = isLoopback(hostname) && !isForOthers(options);
   if (!isLocal) checkRemoteTokens(options);
   const app = createOpenWopApp(createAppDependencies(options, isLocal));
@@ -142,7 +147,7 @@ function isForOthers({ allowRemote, baseUrl }: ServeOptions): boolean {
 
 function checkRemoteTokens({ tokens }: ServeOptions): void {
   if (tokens.some(({ token }) => token.length < REMOTE_TOKEN_CHARS_MIN))
-    throw new RangeError(
+    throw new RemoteAccessError(
       `tokens that other machines can try, as through the base URL, have at least ${REMOTE_TOKEN_CHARS_MIN} characters`,
     );
 }

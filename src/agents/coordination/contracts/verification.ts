@@ -12,7 +12,7 @@ export const criterionKeySchema = z
   .string()
   .min(1)
   .max(BOUNDS.nameCharsMax)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/);
+  .regex(/^[A-Za-z0-9@][A-Za-z0-9._:@/-]*$/);
 
 const criteriaSchema = z
   .array(criterionKeySchema)

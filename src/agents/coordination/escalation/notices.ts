@@ -15,6 +15,16 @@ export function scheduleNotices(
     .slice(0, BOUNDS.noticesMax);
 }
 
+/** Counts the notices of a question that come before one of them through the same channel: 0 makes it the first, more a reminder. */
+export function countEarlierNotices(notices: readonly Notice[], place: number): number {
+  const counted = notices[place];
+  if (!counted) return 0;
+  return notices.filter(
+    ({ channel, atMs }, index) =>
+      channel === counted.channel && (atMs < counted.atMs || (atMs === counted.atMs && index < place)),
+  ).length;
+}
+
 export interface UnsentNotice extends Notice {
   /** Its place among the question's notices. */
   readonly notice: number;

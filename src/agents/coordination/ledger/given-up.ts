@@ -1,6 +1,6 @@
 /** Owns: whether a session works for nobody any more: its own attempt was given up, or one above it. */
 import type { SessionKey, StepId } from "../contracts/ids.ts";
-import type { KnownCoordination } from "./state.ts";
+import { sessionOf, type KnownCoordination } from "./state.ts";
 
 /** True when a session is the child of an attempt that is over without having completed. */
 export function isGivenUp({ children, steps }: KnownCoordination, session: SessionKey): boolean {
@@ -31,12 +31,23 @@ export function isGivenUp({ children, steps }: KnownCoordination, session: Sessi
   }
 }
 
-/** True when a session, or one that spawned it or spawned its parents, was given up: nobody waits for what it does. */
+/** True when a session worked on an attempt of a plan's step, and a later attempt has an agent of its own. */
+function isReplaced({ children, steps }: KnownCoordination, session: SessionKey): boolean {
+  const stepId = children.get(session);
+  const step = stepId === undefined ? undefined : steps.get(stepId);
+  const newest = step?.spec.planned && sessionOf(step.phase);
+  return newest !== undefined && newest !== session;
+}
+
+/**
+ * True when a session, or one that spawned it or spawned its parents, was given up or replaced by a later attempt: nobody waits for
+ * what it does.
+ */
 export function isForNobody(state: KnownCoordination, worker: SessionKey): boolean {
   const visited = new Set<SessionKey>();
   let session: SessionKey | undefined = worker;
   while (session !== undefined && !visited.has(session)) {
-    if (isGivenUp(state, session)) return true;
+    if (isGivenUp(state, session) || isReplaced(state, session)) return true;
     visited.add(session);
     const stepId: StepId | undefined = state.children.get(session);
     session = stepId && state.steps.get(stepId)?.spec.sourceSession;

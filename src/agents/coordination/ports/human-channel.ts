@@ -33,7 +33,7 @@ export interface ChannelNotice {
   readonly question: Question;
   /** The session that people talk to: the owner's, or where that is a subagent, the outermost one that it works for, as recorded. */
   readonly chatSession: SessionKey;
-  /** 0 for the first, counted over all channels. */
+  /** 0 for the question's first notice through the channel; a later one is a reminder. */
   readonly notice: number;
   readonly signal: AbortSignal;
   /** Tells a channel that would try again whether the question still waits for an answer. Never rejects. */

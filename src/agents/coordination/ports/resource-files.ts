@@ -30,6 +30,8 @@ export interface ResourceFiles {
    * no file.
    */
   sharedName(resource: string): Promise<string | undefined>;
+  /** True for a folder, but no link to one, that has more than `count` entries. False where nothing can be seen. */
+  hasMoreEntries(resource: string, count: number): Promise<boolean>;
   /** Returns a mark that changes with the file, without reading it. `undefined` for a folder, and where nothing can be seen. */
   stamp(resource: string): Promise<string | undefined>;
   /** The files below a folder whose content or place changed since a time, as far as the bounds of the search allow. */

@@ -11,7 +11,8 @@ import type { EventId, StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { Gate } from "../contracts/verification.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
-import { applyPolicyToCreation, applyPolicyToStep, type Under } from "./under-policy.ts";
+import { describeDecisions } from "./decision-text.ts";
+import { applyPolicyToCreation, applyPolicyToStep, isTextOfPlanDeleted, type Under } from "./under-policy.ts";
 
 export type EvidenceCheck =
   | { readonly kind: "known" }
@@ -92,6 +93,8 @@ export function weighDrafts(stepId: StepId | undefined, decided: DecidedAgain): 
   if (!unsure) return { drafts, applied: drafts, certainty: "differs", because: "" };
   const { because, keptGate } = unsure;
   const applied = decideOn(withKeptGate(after, { keptGate }));
+  if (describeDecisions(applied) === describeDecisions(drafts))
+    return { drafts, applied: drafts, certainty: "differs", because: "" };
   return { drafts, applied, certainty: "unknown", because: `; ${because}`, keptGate };
 }
 
@@ -117,14 +120,36 @@ interface UnsurePass {
 function findUnsurePass(stepId: StepId, decided: DecidedAgain): UnsurePass | undefined {
   const { before, under } = decided;
   const { gate, planned } = stepOf(before, stepId)?.spec ?? {};
-  if (!gate) return undefined;
-  const change = findChangeByGate(stepId, gate, decided);
+  const change = gate && findChangeByGate(stepId, gate, decided);
   if (!change) return undefined;
-  const keptGate = { stepId, gate };
-  if (!under.policy.gates?.agents)
-    return { because: "whether its agent has rules of its own is not recorded", keptGate };
-  if (change === "stricter" || !planned || !isTextOfPlanDeleted(before, under)) return undefined;
-  return { because: "its plan may have asked for more, and its text is not kept any more", keptGate };
+  const mayAskMore = change === "laxer" && planned !== undefined && isTextOfPlanDeleted(before, under);
+  const because = explainUnsure({ hasAgents: under.policy.gates?.agents !== undefined, mayAskMore });
+  if (!because) return undefined;
+  const keptGate = { stepId, gate: withDemandsOf(gate, stepOf(decided.after, stepId)?.spec.gate) };
+  return { because, keptGate };
+}
+
+interface Unsure {
+  /** The policy names agents: an agent that is not among them has no rules of its own. */
+  readonly hasAgents: boolean;
+  readonly mayAskMore: boolean;
+}
+
+function explainUnsure({ hasAgents, mayAskMore }: Unsure): string | undefined {
+  if (!hasAgents) return "whether its agent has rules of its own is not recorded";
+  return mayAskMore ? "its plan may have asked for more, and its text is not kept any more" : undefined;
+}
+
+/** Returns the gate of the policy with what the gate of then demands of a result. The rest is not an agent's own, nor a plan's. */
+function withDemandsOf(then: Gate, gate: Gate | undefined): Gate {
+  const { threshold, requireConfidence, checks } = then;
+  const { requireConfidence: _, checks: __, ...others } = { ...then, ...gate };
+  return {
+    ...others,
+    threshold,
+    ...(requireConfidence && { requireConfidence }),
+    ...(checks && { checks }),
+  };
 }
 
 /** Returns how the gate differs by which the result would pass, or be kept back, in place of what was decided then. */
@@ -138,10 +163,6 @@ function findChangeByGate(
   if (!gate || drafts.length === 0 || isKeptBackThen === isKeptBack(drafts, stepId)) return undefined;
   if (isKeptBackThen) return isLaxer(gate, gateThen) ? "laxer" : undefined;
   return isLaxer(gateThen, gate) ? "stricter" : undefined;
-}
-
-function isTextOfPlanDeleted(state: Coordination, { plan }: Under): boolean {
-  return state.kind !== "unopened" && state.created.plan !== undefined && plan === undefined;
 }
 
 function isLaxer(gate: Gate, other: Gate): boolean {

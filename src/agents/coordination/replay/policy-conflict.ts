@@ -5,7 +5,13 @@ import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 import { isAskedIn, draftRulingFacts, type Detected } from "./decide-again.ts";
 import { describeDecision } from "./decision-text.ts";
-import { chooseStrategyUnderPolicy, isOfUnknownHome, type Under } from "./under-policy.ts";
+import {
+  chooseStrategyUnderPolicy,
+  isOfDeletedPlan,
+  isOfUnknownHome,
+  isOfUnrecordedDefault,
+  type Under,
+} from "./under-policy.ts";
 
 /** The host's own limit where nothing else is said. */
 const REVIEW_MS = 120_000;
@@ -38,8 +44,8 @@ export function ruleOnConflictUnderPolicy(
   const { contest } = detected;
   const applied = contest && chooseStrategyUnderPolicy(detected.resource, contest, under);
   if (!contest || !applied || isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
-  const why = `${applied.strategy} (${applied.from}) in place of ${contest.strategy} (${contest.from})`;
-  const unknown = findUnknownRuling({ resource: detected.resource, contest, applied }, under);
+  const instead = `in place of ${contest.strategy} (${contest.from})`;
+  const unknown = findUnknownRuling({ resource: detected.resource, contest, applied, state }, under);
   if (unknown)
     return {
       kind: "unknown",
@@ -47,7 +53,7 @@ export function ruleOnConflictUnderPolicy(
       concerned: [],
       decided: describeRulingIn(recorded),
       would: unknown.would,
-      why: `${why}; ${unknown.because}`,
+      why: `${unknown.rule} ${instead}; ${unknown.because}`,
     };
   const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...rest } = contest;
   const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
@@ -60,7 +66,7 @@ export function ruleOnConflictUnderPolicy(
     drafts,
     decided: describeRulingIn(recorded),
     would: describeRulingIn(drafts),
-    why,
+    why: `${describeRule(applied)} ${instead}`,
     concerned,
   };
 }
@@ -69,27 +75,49 @@ function isSameStrategy(one: AppliedStrategy, other: AppliedStrategy): boolean {
   return one.strategy === other.strategy && one.from === other.from;
 }
 
+function describeRule({ strategy, from }: AppliedStrategy): string {
+  return `${strategy} (${from})`;
+}
+
 interface RuledAgain {
   readonly resource: string;
   readonly contest: NonNullable<Detected["contest"]>;
   readonly applied: AppliedStrategy;
+  readonly state: OpenCoordination;
 }
+
+interface UnknownRuling {
+  /** The rule that takes the place of the recorded one. */
+  readonly rule: string;
+  readonly would: string;
+  readonly because: string;
+}
+
+const DEFAULT_RULE = "the operator's strategy for all other resources";
 
 /** Finds why it is not known how the conflict would have been ruled on; `undefined` where it is known. */
 function findUnknownRuling(
-  { resource, contest, applied }: RuledAgain,
+  { resource, contest, applied, state }: RuledAgain,
   under: Under,
-): { readonly would: string; readonly because: string } | undefined {
+): UnknownRuling | undefined {
+  const rule = describeRule(applied);
+  const would = `${applied.strategy} decides`;
+  if (isOfDeletedPlan(contest, applied, { state, under }))
+    return { rule, would, because: "its plan may have a rule for it, and its text is not kept any more" };
+  if (isOfUnrecordedDefault(contest, applied, under)) {
+    const because = `${DEFAULT_RULE} is not recorded`;
+    return applied.from === "plan"
+      ? { rule, would, because: `${because}, and manual_review outranks a plan` }
+      : { rule: DEFAULT_RULE, would: `${DEFAULT_RULE} decides`, because };
+  }
   if (needsMerge(contest, applied))
     return {
+      rule,
       would: "a three-way merge is tried",
       because: "what would have come of a merge is not recorded",
     };
   if (!isOfUnknownHome(resource, { recorded: contest, ruled: applied }, under)) return undefined;
-  return {
-    would: `${applied.strategy} decides`,
-    because: "which folder `~` of a pattern stands for is not recorded",
-  };
+  return { rule, would, because: "which folder `~` of a pattern stands for is not recorded" };
 }
 
 /** A plugin's ruling takes the place of the strategy, but for what is high-risk. */

@@ -24,7 +24,7 @@ import type { TreeBudget } from "../contracts/usage.ts";
 import type { Gate, StepVerify } from "../contracts/verification.ts";
 import { findAgentGate, type AgentGate } from "../gates/agent-gate.ts";
 import { convertToBasisPointsUp, convertToBasisPointsDown } from "../gates/stated-confidence.ts";
-import { isEnded, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { isEnded, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 
 /** A policy, with the plan as it was submitted where its text is kept. */
 export interface Under {
@@ -162,14 +162,29 @@ function ownBudget({ defaults }: CoordinationPlan, step: CoordinationStep | unde
 
 function applyGatePolicyToStep(
   { gate, agentId, runner }: StepAdmitted,
-  { gates }: ReplayPolicy,
+  { gates: named, configured }: ReplayPolicy,
   verify: StepVerify = {},
 ): Gate | undefined {
-  if (!gates || runner === "owner") return gate;
-  if (gates.enabled === false) return undefined;
+  if (!named || runner === "owner") return gate;
+  if (named.enabled === false) return undefined;
+  // Where nothing held its results, settings that the policy does not name are as in the configuration, or as in any.
+  if (gate) return applyGatePolicy(gate, { gates: named, agentId, verify });
+  return applyGatePolicy(createOpenGate(verify), {
+    gates: { ...configured?.gates, ...named },
+    agentId,
+    verify,
+  });
+}
+
+interface GateSettings {
+  readonly gates: Partial<GatesConfig>;
+  readonly agentId: StepAdmitted["agentId"];
+  readonly verify: StepVerify;
+}
+
+/** Returns the gate with the settings that are named in place of its own, and with what the plan demands. */
+function applyGatePolicy(otherwise: Gate, { gates, agentId, verify }: GateSettings): Gate {
   const ofAgent = findAgentGate(gates, agentId);
-  // Where nothing held its results, what the file does not name is as in any configuration.
-  const otherwise = gate ?? createOpenGate(verify);
   const checks = listChecksUnderPolicy(otherwise, gates, { ofAgent, verify });
   return {
     threshold: raiseThreshold(otherwise, ofAgent.confidenceThreshold ?? gates.confidenceThreshold, verify),
@@ -225,7 +240,7 @@ function listChecksUnderPolicy(
 function applyCheckPolicy(gate: Gate, gates: Partial<GatesConfig>, verify: StepVerify): Partial<Gate> {
   const { criticThreshold, revisionsMax, verifyMs, allowSelfVerification } = gates;
   const allowSelf = allowSelfVerification ?? gate.allowSelf;
-  const wished = revisionsMax === undefined ? gate.revisionsMax : (verify.revisionsMax ?? revisionsMax);
+  const wished = verify.revisionsMax ?? revisionsMax ?? gate.revisionsMax;
   return {
     criticThreshold:
       criticThreshold === undefined
@@ -237,23 +252,38 @@ function applyCheckPolicy(gate: Gate, gates: Partial<GatesConfig>, verify: StepV
   };
 }
 
-/** The strategy for a contested resource. Where the policy says nothing of it, it stays. */
+/** Returns the strategy for a contested resource. Where the policy says nothing of it, it stays. */
 export function chooseStrategyUnderPolicy(
   resource: string,
   applied: AppliedStrategy,
-  { policy: { conflicts }, plan }: Under,
+  { policy: { conflicts, configured }, plan }: Under,
 ): AppliedStrategy {
   if (!conflicts || isOfUnrecordedName(resource, applied)) return applied;
-  const { strategy = "owner_wins" } = conflicts;
+  const strategy = conflicts.strategy ?? configured?.strategy ?? "owner_wins";
   const ruled = chooseStrategy(resource, {
     operator: { ...conflicts, strategy },
     ...(plan && { plan: plan.conflictPolicy }),
   });
-  if (isOfKeptList(applied, ruled, conflicts)) return applied;
-  if (isNamedByPattern(ruled)) return ruled;
+  return isDecidedByNewRule(applied, ruled, { conflicts, plan, strategy }) ? ruled : applied;
+}
+
+interface NewRules {
+  readonly conflicts: ArbiterPolicy;
+  readonly plan: Under["plan"];
+  readonly strategy: ConflictStrategy;
+}
+
+/** True where the policy's rules decide about a resource in place of the rule that was applied then. */
+function isDecidedByNewRule(
+  applied: AppliedStrategy,
+  ruled: AppliedStrategy,
+  { conflicts, plan, strategy }: NewRules,
+): boolean {
+  if (isOfKeptList(applied, ruled, conflicts)) return false;
+  if (isNamedByPattern(ruled) || isNamedByPattern(applied)) return true;
   // Where a plan's text is not kept, the applied strategy tells its rule.
   const isPlans = !plan && isRuleOfPlan(applied, strategy);
-  return conflicts.strategy === undefined || isPlans ? withdrawHighRisk(applied) : ruled;
+  return conflicts.strategy !== undefined && !isPlans;
 }
 
 function isRuleOfPlan({ from }: AppliedStrategy, strategy: ConflictStrategy): boolean {
@@ -301,9 +331,33 @@ function isNamedByPattern({ from }: AppliedStrategy): boolean {
   return from === "high_risk" || from === "operator";
 }
 
-/** High-risk by a list that the policy replaces. */
-function withdrawHighRisk(applied: AppliedStrategy): AppliedStrategy {
-  return applied.from === "high_risk" ? { strategy: "owner_wins", from: "default" } : applied;
+/**
+ * True where a list decided then that the policy takes away, and what decides now depends on the operator's strategy of then for all
+ * other resources. Only a conflict that this strategy ruled on records it.
+ */
+export function isOfUnrecordedDefault(
+  recorded: AppliedStrategy,
+  ruled: AppliedStrategy,
+  { policy: { conflicts, configured } }: Under,
+): boolean {
+  const isTakenAway = isNamedByPattern(recorded) && !isNamedByPattern(ruled);
+  return isTakenAway && (conflicts?.strategy ?? configured?.strategy) === undefined;
+}
+
+/** True where a list decided then that the policy takes away, and a plan whose text is not kept may have a rule that counts now. */
+export function isOfDeletedPlan(
+  recorded: AppliedStrategy,
+  ruled: AppliedStrategy,
+  { state, under }: { readonly state: OpenCoordination; readonly under: Under },
+): boolean {
+  if (ruled.from === "high_risk" || !isTextOfPlanDeleted(state, under)) return false;
+  // Patterns of the plan for what is high-risk count before the operator's exceptions.
+  return recorded.from === "high_risk" || (recorded.from === "operator" && ruled.from !== "operator");
+}
+
+/** True where the coordination is a plan whose text, with what it asks for itself, is not kept any more. */
+export function isTextOfPlanDeleted(state: Coordination, { plan }: Under): boolean {
+  return state.kind !== "unopened" && state.created.plan !== undefined && plan === undefined;
 }
 
 /** A coordination under way, as it goes on under the policy. Steps that have ended stay as they are, and so do doubts. */

@@ -14,7 +14,7 @@ import {
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
 import { readPackFile, readPackSchema } from "./pack-files.ts";
-import { loadPlanFile } from "./plan-file.ts";
+import { describeSlips, loadPlanFile } from "./plan-file.ts";
 
 const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
 const PACK = "pack";
@@ -93,7 +93,7 @@ async function readPack(folder: string): Promise<Read> {
   const file = await findPackFile(folder);
   if (file === undefined) return { problem: "there is no pack.json in it" };
   const loaded = await loadPlanFile(file);
-  if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };
+  if (!loaded.ok) return { problem: describeSlips(loaded.problems) };
   const parsed = packSchema.safeParse(loaded.value);
   if (!parsed.success) return { problem: `pack.json: ${describeFirstIssue(parsed.error)}` };
   const { name: packName, version, agents, peerDependencies } = parsed.data;
@@ -117,7 +117,7 @@ function describeFirstIssue({ issues }: z.ZodError): string {
 /** Reads the manifest of one agent, whose files are beside it. */
 async function readManifestFile(file: string): Promise<Read> {
   const loaded = await loadPlanFile(file);
-  if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };
+  if (!loaded.ok) return { problem: describeSlips(loaded.problems) };
   const { agentId } = (loaded.value ?? {}) as { readonly agentId?: unknown };
   const packName = typeof agentId === "string" && agentId !== "" ? agentId : "agent";
   const folder = await realpath(join(file, ".."));

@@ -18,6 +18,11 @@ const TOO_DEEP = "the file is nested too deeply";
 const DEPTH_MAX = 64;
 const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 
+/** Describes what is wrong with the syntax of a file in one line, with the places. */
+export function describeSlips(problems: readonly PlanProblem[]): string {
+  return problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
+}
+
 /** @throws CoordinationError `INPUT_INVALID` where the file cannot be read or is too large. */
 export async function loadPlanFile(file: string): Promise<Loaded> {
   const bytesMax = BOUNDS.planFileBytesMax;

@@ -5,7 +5,7 @@ import {
   type ReplayPolicy,
 } from "../../../agents/coordination/contracts/config/replay-policy.ts";
 import { isRecord } from "../../../agents/coordination/std/is-record.ts";
-import { loadPlanFile } from "./plan-file.ts";
+import { describeSlips, loadPlanFile } from "./plan-file.ts";
 
 /** JSON or YAML. @throws CoordinationError `INPUT_INVALID` */
 export async function readPolicyFile(file: string): Promise<ReplayPolicy> {
@@ -34,6 +34,5 @@ function refusePack(file: string, value: unknown): void {
 export async function readPolicyValue(file: string): Promise<unknown> {
   const loaded = await loadPlanFile(file);
   if (loaded.ok) return loaded.value;
-  const problems = loaded.problems.map(({ path, message }) => `${path}: ${message}`);
-  throw new CoordinationError("INPUT_INVALID", `${file}: ${problems.join("; ")}`);
+  throw new CoordinationError("INPUT_INVALID", `${file}: ${describeSlips(loaded.problems)}`);
 }

@@ -8,7 +8,7 @@ import {
   type WorkflowDefinition,
 } from "../../../agents/coordination/contracts/workflows/workflow-definition.ts";
 import { compileWorkflow } from "../../../agents/coordination/workflow/state/graph.ts";
-import { loadPlanFile } from "./plan-file.ts";
+import { describeSlips, loadPlanFile } from "./plan-file.ts";
 
 const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
 
@@ -43,7 +43,7 @@ async function readWorkflow(
   file: string,
 ): Promise<{ readonly definition: WorkflowDefinition } | { readonly problem: string }> {
   const loaded = await loadPlanFile(file);
-  if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };
+  if (!loaded.ok) return { problem: describeSlips(loaded.problems) };
   const parsed = readWorkflowDefinition(loaded.value);
   if (!parsed.ok) return { problem: describeProblems(parsed.problems) };
   const compiled = compileWorkflow(parsed.value, "");

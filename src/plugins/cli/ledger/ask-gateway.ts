@@ -39,7 +39,12 @@ type Refused = GatewayAnswer & { readonly ok: false };
 /** Advice about a refusal where the advice of its code is for another one. */
 const ADVICE: ReadonlyMap<unknown, string> = new Map([
   ["NO_SUCH_CLAIM", "Run `openclaw coordination claims` to see what is claimed."],
+  ["PAGE_OFF", "Set coordination.phase1.page.enabled to true in the plugin's configuration."],
 ]);
+
+/** The advice of our codes is about coordinations. */
+const FOREIGN_ADVICE =
+  "OpenClaw itself refused it: where a scope is missing, use a client that has it (docs/openclaw.md, Gateway methods).";
 
 class GatewayRefusal extends CoordinationError {
   readonly #advice: string | undefined;
@@ -50,7 +55,7 @@ class GatewayRefusal extends CoordinationError {
     super(...meaningOf(answer));
     this.details = answer.details;
     const { refusal } = (answer.details ?? {}) as { readonly refusal?: unknown };
-    this.#advice = ADVICE.get(refusal);
+    this.#advice = isErrorCode(answer.code) ? ADVICE.get(refusal) : FOREIGN_ADVICE;
   }
 
   override get advice(): string {

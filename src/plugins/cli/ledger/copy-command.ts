@@ -35,7 +35,8 @@ export function addCopy(group: CommandGroup, host: CliHost): void {
       "to a server: the gateway.id of the gateway whose ledger FROM is; from a server to a file: of the one that is to use TO",
     )
     .action((from: string, to: string, options: CopyOptions) =>
-      runCommand(host, options, () =>
+      // Two ledgers are named; the message of an error says which of them it is about.
+      runCommand(host, { ...options, ledger: "FILE" }, () =>
         copy(host, { from, to, gateway: parseGateway(options.gateway) }, options),
       ),
     );

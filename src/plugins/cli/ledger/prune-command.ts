@@ -140,7 +140,7 @@ function parseBefore(text: string, now: EpochMs): EpochMs {
 
 const KEPT_REASONS: Readonly<Record<KeptReason, string>> = {
   open: "still open",
-  recent: "ended later",
+  recent: "ended later, or the newest run of the ledger file",
   used: "memory, files or claims still name its events, or its spans are not exported yet",
   related: "part of, or forked from, a run that is kept",
   damaged: "damaged; run `verify`",

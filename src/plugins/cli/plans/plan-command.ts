@@ -28,11 +28,8 @@ export function addPlan(parent: CommandGroup, host: CliHost): void {
     .action((file: string, options: JsonOption) =>
       runCommand(host, options, () => validatePlan(host, file, options)),
     );
-  withExamples(validate, host, [
-    "plan validate release.yaml",
-    "plan validate release.json --json",
-    "plan validate - < release.yaml",
-  ]);
+  const examples = ["plan validate release.yaml", "plan validate release.json --json"];
+  withExamples(validate, host, [...examples, "plan validate - < release.yaml"]);
   const graph = withJson(plan.command("graph"))
     .description("Print a plan's graph as a Mermaid flowchart, or as JSON")
     .argument("<file>", FILE)
@@ -42,6 +39,7 @@ export function addPlan(parent: CommandGroup, host: CliHost): void {
   withExamples(graph, host, ["plan graph release.yaml", "plan graph release.yaml --json"]);
   addPlanRun(plan, host);
   addPlanCancel(plan, host);
+  withExamples(plan, host, [...examples, "plan graph release.yaml", "plan run release.yaml --wait"]);
 }
 
 async function validatePlan(host: CliHost, file: string, options: JsonOption): Promise<void> {

@@ -38,6 +38,7 @@ export function addPolicy(parent: CommandGroup, host: CliHost): void {
   addPolicyTest(policy, host);
   addPolicyUse(policy, host);
   addPolicyDrop(policy, host);
+  withExamples(policy, host, ["policy list", "policy test careful", "policy use careful --dry-run"]);
 }
 
 async function listPacks(host: CliHost, options: JsonOption): Promise<void> {

@@ -1,4 +1,5 @@
 /** Owns: `policy test`: which recorded decisions would have been others under a pack. */
+import { parsePluginConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import {
   toReplayPolicy,
   type ReplayPolicy,
@@ -72,7 +73,7 @@ export function addPolicyTest(policy: CommandGroup, host: CliHost): void {
 
 interface TestedPack {
   readonly pack: PolicyPack;
-  /** Whether the gateway's configuration could be read, which counts in place of the pack. */
+  /** Whether the configuration of the ledger's gateway could be read, which counts in place of the pack. */
   readonly isConfigurationRead: boolean;
   /** Says why the configuration, which was read, is left out: with the pack it is not valid. */
   readonly configurationFault?: string;
@@ -126,7 +127,7 @@ interface Findings {
 
 async function testOnLedger(host: CliHost, reader: LedgerReader, test: Test): Promise<TestedPack> {
   const { pack, limit, options } = test;
-  const written = await readConfiguration(host);
+  const written = await readConfiguration(host, options);
   const { policy, leftOut, ...readings } = readPolicyOfPack(pack, written);
   const filter = await readFilter(reader, options, host.now());
   const progress = createProgressLine(host);
@@ -180,11 +181,15 @@ function addFinding(
   if (points.length > 0) findings.changed.push({ coordinationId, recorded, would, points });
 }
 
-/** Returns the configuration as it is written; `undefined` where it cannot be read from here. */
-async function readConfiguration({ config }: CliHost): Promise<UnknownRecord | undefined> {
+/** Returns the configuration as it is written; `undefined` where it cannot be read from here, and for another ledger. */
+async function readConfiguration(
+  { config }: CliHost,
+  { ledger }: ReaderOptions,
+): Promise<UnknownRecord | undefined> {
+  if (ledger !== undefined) return undefined;
   try {
     const read = await config.read();
-    return read && nameAgents(readWritten(read.config));
+    return read && !read.isMissing ? nameAgents(readWritten(read.config)) : undefined;
   } catch (error) {
     if (isCoordinationError(error)) return undefined;
     throw error;
@@ -207,11 +212,16 @@ function readPolicyOfPack({ settings }: PolicyPack, written: UnknownRecord | und
   const merged = mergeObjects(settings, writtenSections);
   const { gates: _, ...otherSettings } = settings;
   try {
-    const { gates } = toReplayPolicy(merged).policy;
+    const { gates, conflicts } = toReplayPolicy(merged).policy;
     const { policy } = toReplayPolicy(pickNamed(merged, otherSettings));
+    const { strategy = parsePluginConfig({}).conflicts.strategy } = conflicts ?? {};
     return {
       ...ofPack,
-      policy: { ...policy, ...(gates && { gates: pickGates(gates, settings) }) },
+      policy: {
+        ...policy,
+        ...(gates && { gates: pickGates(gates, settings) }),
+        configured: { strategy, ...(gates && { gates }) },
+      },
       isConfigurationRead: true,
     };
   } catch (error) {
@@ -260,6 +270,7 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
     ...(points > SHOWN_MAX ? ["", `and ${points - SHOWN_MAX} more; --json has them all`] : []),
     "",
     `Not tested, because the log does not hold what they decide on: ${formatPrintable(leftOut.join(", ") || "nothing", terminal.unicode)}.`,
+    ...listConfigurationLimits(tested, options, terminal),
     ...listLimits(tested, terminal),
   ];
 }
@@ -267,7 +278,6 @@ function renderTest(host: CliHost, tested: TestedPack, options: TestOptions): st
 function listLimits(tested: TestedPack, terminal: Terminal): string[] {
   const { plansWithoutBudget, plansWithoutText, unreadable } = tested;
   return [
-    ...listConfigurationLimits(tested, terminal),
     ...(plansWithoutBudget > 0
       ? [`budget: not tested on ${formatCount(plansWithoutBudget, "plan")}. ${BUDGET_OF_PLANS}`]
       : []),
@@ -284,9 +294,15 @@ function listLimits(tested: TestedPack, terminal: Terminal): string[] {
 
 function listConfigurationLimits(
   { isConfigurationRead, configurationFault }: TestedPack,
+  { ledger }: ReaderOptions,
   { unicode }: Terminal,
 ): string[] {
   if (isConfigurationRead) return [];
+  if (ledger !== undefined)
+    return [
+      "OpenClaw's configuration is left out, because the ledger of `--ledger` may be another gateway's: what " +
+        "that gateway's configuration says in place of the pack is not known.",
+    ];
   return [
     configurationFault === undefined
       ? "OpenClaw's configuration cannot be read from here: what it says in place of the pack is not known."

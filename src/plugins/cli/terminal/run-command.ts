@@ -6,8 +6,9 @@ import {
   isCoordinationError,
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { CliHost } from "./cli-host.ts";
+import { attachLedgerAdvice } from "./named-ledger.ts";
 import { paintFor } from "./paint.ts";
-import { formatJson, formatMessage } from "./printable.ts";
+import { formatJson, formatMessage, formatPrintable } from "./printable.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export interface JsonOption {
@@ -42,7 +43,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Runs a command and reports what it throws; it never throws into the program that parsed the arguments. */
 export async function runCommand(
   host: CliHost,
-  { json }: JsonOption,
+  { json, ledger }: ReaderOptions,
   work: () => Promise<void>,
 ): Promise<void> {
   // An open ledger file and the timers of the system clock keep no process alive: Node.js would end before the command.
@@ -51,8 +52,10 @@ export async function runCommand(
     await work();
   } catch (error) {
     host.failWith(1);
-    if (json) await writeJson(host, { error: createErrorJson(asCoordinationError(error)) });
-    else await host.stderr.write(formatError(asCoordinationError(error), host));
+    const { program } = host;
+    const failure = attachLedgerAdvice(asCoordinationError(error), { program, ledger });
+    if (json) await writeJson(host, { error: createErrorJson(failure) });
+    else await host.stderr.write(formatError(failure, host));
   } finally {
     clearInterval(keepAlive);
   }
@@ -88,7 +91,7 @@ export function formatError(error: CoordinationError, { stderr }: CliHost): stri
   const { colour, unicode } = stderr.terminal;
   const detail = formatMessage(error.message, unicode).replace(/\.$/, "");
   const paint = paintFor({ ...stderr.terminal, colour });
-  return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${error.advice}\n`;
+  return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${formatPrintable(error.advice, unicode)}\n`;
 }
 
 export function createErrorJson({

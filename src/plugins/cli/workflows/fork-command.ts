@@ -177,6 +177,13 @@ class ForkError extends CoordinationError {
   }
 }
 
+/** The host does not know the token, or lets whoever has it make no forks. */
+class ForkForbidden extends CoordinationError {
+  override get advice(): string {
+    return "Give a token that the host accepts with --token, or in OPENWOP_API_KEY.";
+  }
+}
+
 /** The host may have the request, and it is not known what became of it. */
 class UnansweredFork extends CoordinationError {
   readonly #key: string;
@@ -231,7 +238,8 @@ function createNoRunError(
     const reason = `${url} answered with status ${status} and no run`;
     return new UnansweredFork(why === undefined ? reason : `${reason}: ${why}`, key);
   }
-  return new ForkError("REQUEST_REFUSED", `the host refused: ${why ?? `status ${status}`}`);
+  const Refusal = status === 401 || status === 403 ? ForkForbidden : ForkError;
+  return new Refusal("REQUEST_REFUSED", `the host refused: ${why ?? `status ${status}`}`);
 }
 
 function readKey({ key = randomUUID() }: ForkOptions): string {

@@ -92,7 +92,11 @@ function answerFromError(error: unknown): GatewayAnswer {
 /** The warning about a call whose answer was not waited for to its end. */
 export const MAY_BE_DONE = "the request may have been carried out all the same";
 
+/** The host's own words about a connection that ended, or was silent, behind the request. */
+const SENT = "The request was already sent to the gateway";
+
 function reasonOf(error: unknown, sentence: string): string {
   const { kind } = (error ?? {}) as { kind?: unknown };
-  return kind === "timeout" ? `${sentence}; ${MAY_BE_DONE}` : sentence;
+  const isDoubtful = kind === "timeout" || describeError(error).includes(SENT);
+  return isDoubtful ? `${sentence}; ${MAY_BE_DONE}` : sentence;
 }

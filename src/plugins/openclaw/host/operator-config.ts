@@ -60,6 +60,8 @@ export interface OperatorConfig {
 export interface ReadConfig {
   readonly config: unknown;
   readonly path?: string;
+  /** There is no such file: the configuration is empty. */
+  readonly isMissing?: boolean;
 }
 
 export interface ChangedConfig {
@@ -316,7 +318,7 @@ async function readFromHost(): Promise<ReadConfig | undefined> {
     observe: false,
   });
   refuseUnparsed(snapshot);
-  return { config: snapshot.sourceConfig, path: snapshot.path };
+  return { config: snapshot.sourceConfig, path: snapshot.path, isMissing: !snapshot.exists };
 }
 
 /** A configuration file as the host has read it, as far as it is looked at here. */

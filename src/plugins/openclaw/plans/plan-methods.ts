@@ -239,10 +239,7 @@ function mintPageLink(use: UsePlans, params: unknown, { scopes = [] }: MethodCal
   return read({ schema: linkParams, params, bounds: ENVELOPE_BOUNDS }, () =>
     use(async (_, { page }) => {
       if (page) return answer(await page.mintAddress(scopes));
-      return createRefusedAnswer(
-        "REQUEST_REFUSED",
-        "the page is switched off: set coordination.phase1.page.enabled to true",
-      );
+      return createRefusedAnswer("REQUEST_REFUSED", "the page is switched off", { refusal: "PAGE_OFF" });
     }),
   );
 }

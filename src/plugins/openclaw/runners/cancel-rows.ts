@@ -13,11 +13,12 @@ export async function cancelRow(runtime: HostRuntime, owner: string, { id }: Tas
   return result.task && !isOpen(result.task) ? "already_ended" : "unreachable";
 }
 
-/** Stops what the agents of a session have spawned; `unreachable` when one of them could not be. */
+/** Stops what the agents of a session have spawned; `unreachable` when one could not be, `already_ended` when none was at work. */
 export async function cancelSpawnsOf(runtime: HostRuntime, session: string): Promise<Cancellation> {
   const results: Cancellation[] = [];
   for await (const { owner, row } of walkRowsBelow(runtime, session)) {
     if (isOpen(row)) results.push(await cancelRow(runtime, owner, row));
   }
-  return results.includes("unreachable") ? "unreachable" : "stopped";
+  if (results.includes("unreachable")) return "unreachable";
+  return results.includes("stopped") ? "stopped" : "already_ended";
 }

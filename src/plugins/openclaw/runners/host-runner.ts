@@ -96,7 +96,13 @@ async function stopSpawn(runtime: OpenClawPluginApi["runtime"], query: SpawnQuer
   if (!row) return isOutOfReach(query) ? "unreachable" : "already_ended";
   const cancellation = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
   const below = await cancelSpawnsOf(runtime, childSessionKey);
-  return below === "unreachable" ? below : cancellation;
+  if (below === "unreachable") return below;
+  return cancellation === "already_ended" && isWaitingForOwn(row, query) ? below : cancellation;
+}
+
+/** True when the first turn of a child is over, and what it says at last is to come. In a turn it is not stopped with its own. */
+function isWaitingForOwn(row: TaskRow, { quietSinceMs }: SpawnQuery): boolean {
+  return isPending(row) && quietSinceMs !== undefined;
 }
 
 /** Copies without the properties that are undefined, which the host's JSON type does not know. */

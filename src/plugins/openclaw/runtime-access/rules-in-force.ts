@@ -1,6 +1,6 @@
 /**
- * Owns: the operator's rules for what cannot be recorded. They hold also while no runtime is open, when they are taken as they are
- * written: the rest of the configuration may be why there is none.
+ * Owns: the operator's rules for what cannot be recorded, and whether plugins rule on it. They hold also while no runtime is open, when
+ * the operator's are taken as they are written: the rest of the configuration may be why there is none.
  */
 import {
   privilegesSchema,
@@ -11,6 +11,7 @@ import {
   readSection,
   readWrittenSettings,
 } from "../../../agents/coordination/contracts/config/written-settings.ts";
+import { listHooks } from "../../hooks/asked-hooks.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime } from "./shared-runtime.ts";
 
@@ -38,6 +39,11 @@ export function readRulesInForce({ pluginConfig }: OpenClawPluginApi): RulesInFo
     agents: Array.isArray(agents) ? agents.map(String) : undefined,
     conflicts: { enabled: conflicts["enabled"] !== false, tools: readSection(conflicts, "tools") },
   };
+}
+
+/** True where a plugin decides about spawns and plans. */
+export function hasDeciders(): boolean {
+  return listHooks("decide", Date.now()).length > 0;
 }
 
 /** Bounds on children by the gateway's rules and by those of each pack; "unreadable": nobody can tell whom they bound. */

@@ -13,6 +13,7 @@ import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/a
 import type { DecisionRuling } from "../../hooks/ask-deciders.ts";
 import type { SpawnDecision } from "../../hooks/hook-types.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
+import { hasDeciders } from "../runtime-access/rules-in-force.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { runWithinBudget } from "../host/within-budget.ts";
 
@@ -35,6 +36,11 @@ export async function findDenial(
   if (denial)
     logger.info({ session: request.sourceSession, plugin: denial.plugin }, "a plugin denied a spawn");
   return denial?.reason;
+}
+
+/** Returns why a spawn must not happen about which nobody could be asked; `undefined` where no plugin decides about spawns. */
+export function explainUndecided(): string | undefined {
+  return hasDeciders() ? "the plugins that decide about spawns could not be asked" : undefined;
 }
 
 /** Why a spawn must not happen, and whose plugin says so. */
@@ -87,29 +93,38 @@ async function findPlace(runtime: SharedRuntime, request: SpawnRequest): Promise
   try {
     const coordinator = await runtime.coordinator();
     const envelope = await coordinator.envelopeForChild(request.sourceSession);
-    if (!envelope) return await findPlaceOfOwner(runtime, coordinator, request);
+    const view = envelope && (await coordinator.view(envelope.coordinationId));
+    if (!envelope || view?.endedAtMs !== undefined)
+      return await findPlaceOfOwner(runtime, coordinator, { request, ended: view });
     const { coordinationId, stepId } = envelope;
-    const view = await coordinator.view(coordinationId);
-    // A spawn after the end opens a coordination of the session's own, under the same pack.
-    const rules = policies?.find(view?.policy);
     return {
       described: { coordinationId, depth: 1 + depthOf(view, stepId) },
-      gates: [(rules ?? config).gates],
+      gates: [(policies?.find(view?.policy) ?? config).gates],
     };
   } catch {
     return { described: {}, gates: gateRules };
   }
 }
 
-/** Finds the place of a spawn by a session that is nobody's child: in the coordination that its turn has open, or in a new one. */
+interface OwnerSpawn {
+  readonly request: SpawnRequest;
+  /** The coordination whose child the session was; absent for a session that is nobody's child. */
+  readonly ended: View;
+}
+
+/**
+ * Finds the place of a spawn by a session that works for no other one any more: in the coordination that its turn has open, or in a
+ * new one. After the end of its coordination it opens one of its own, under the same pack.
+ */
 async function findPlaceOfOwner(
   { config, policies }: SharedRuntime,
   coordinator: Coordinator,
-  request: SpawnRequest,
+  { request, ended }: OwnerSpawn,
 ): Promise<SpawnPlace> {
   const { sourceSession: session, sourceAgent: agent } = request;
   const open = await coordinator.findOpenOfTrace(request);
-  const rules = open ? policies?.find(open.policy) : policies?.choose({ agent, session });
+  const before = open ?? ended;
+  const rules = before ? policies?.find(before.policy) : policies?.choose({ agent, session });
   const described = { depth: 1, ...(open && { coordinationId: open.coordinationId }) };
   return { described, gates: [(rules ?? config).gates] };
 }

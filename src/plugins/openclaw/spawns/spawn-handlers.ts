@@ -3,7 +3,8 @@
  * After: the child is bound to its step, or the host's refusal recorded.
  *
  * A spawn that cannot be recorded goes on uncoordinated, and that is said loudly; in strict mode it is refused instead, and so it is
- * where only the ledger could hold its child, or its result.
+ * where only the ledger could hold its child, or its result, and where a plugin decides about spawns and denies it or could not be
+ * asked.
  */
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
@@ -18,7 +19,7 @@ import { createDefaultAgents } from "../host/host-names.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { findRepetition } from "./forgotten-children.ts";
-import { findDenial } from "./spawn-decision.ts";
+import { explainUndecided, findDenial } from "./spawn-decision.ts";
 import { cleanLabel } from "./clean-label.ts";
 import {
   accessNarrowedSpawns,
@@ -101,6 +102,7 @@ async function ruleOnSpawn(
   const decideUntilMs = untilMs - ADMISSION_MS;
   const early: EarlyAnswer = {};
   let reading: SpawnReading | undefined;
+  let deciding: Promise<string | undefined> | undefined;
   try {
     return await use(async (runtime) => {
       reading = readSpawnCall(callOf(runtime, event, ctx));
@@ -109,18 +111,24 @@ async function ruleOnSpawn(
         !isRecorded &&
         refuseUnrecorded(runtime.privilegeRules, reading, "this agent's spawns are not coordinated");
       if (unrecorded) return unrecorded;
+      if (isRecorded) {
+        // Plugins are asked before the ledger is read, since they may deny also where it cannot be.
+        const request = reading.kind === "spawn" ? reading.request : undefined;
+        deciding ??= findDenial(runtime, request, decideUntilMs);
+        const denial = await deciding;
+        if (denial !== undefined) return createRefusal("spawn", denial);
+      }
       const unheld = await findUnheld(runtime, reading, isHeld);
       if (unheld !== undefined) return createRefusal("spawn", unheld);
       if (!isRecorded) return undefined;
-      const request = reading.kind === "spawn" ? reading.request : undefined;
-      const denial =
-        (await findRepetition(runtime, reading)) ?? (await findDenial(runtime, request, decideUntilMs));
-      return denial === undefined
+      const repetition = await findRepetition(runtime, reading);
+      return repetition === undefined
         ? admit(runtime, { reading, event, early })
-        : createRefusal("spawn", denial);
+        : createRefusal("spawn", repetition);
     }, untilMs - Date.now());
   } catch (error) {
-    const answer = await answerUnrecorded(api, { event, ctx, reading, error });
+    const denial = await (deciding ?? explainUndecided());
+    const answer = await answerUnrecorded(api, { event, ctx, reading, denial, error });
     early.kind = answer ? "refused" : "goes on";
     if (!answer) expectSettling(callKey(ctx.sessionKey ?? "", event.runId, event.toolCallId));
     return answer;
@@ -130,19 +138,22 @@ async function ruleOnSpawn(
 interface UnrecordedSpawn extends SpawnCalled {
   /** Absent where the runtime could not be entered. */
   readonly reading: SpawnReading | undefined;
+  /** Why plugins do not let it begin; `undefined` where they do. */
+  readonly denial: string | undefined;
   readonly error: unknown;
 }
 
 /** Answers a spawn that could not be recorded. That of an agent which is not to be coordinated is no failure. */
 async function answerUnrecorded(
   api: OpenClawPluginApi,
-  { event, ctx, reading, error }: UnrecordedSpawn,
+  { event, ctx, reading, denial, error }: UnrecordedSpawn,
 ): Promise<BeforeResult> {
   const unheld = refuseUnheld(api, { event, ctx }, reading);
   if (!isCoordinated(readRulesInForce(api), ctx)) return unheld;
-  if (!unheld) return continueOrRefuse(api, error, "spawn");
+  const refusal = denial === undefined ? unheld : createRefusal("spawn", denial);
+  if (!refusal) return continueOrRefuse(api, error, "spawn");
   await reportFailure(api, error, 0);
-  return unheld;
+  return refusal;
 }
 
 /** The ledger may still take a spawn that goes on: the hook behind it takes the mark away, and with it the place to wait for it. */

@@ -5,10 +5,14 @@
  * 1. The newest registration of an id counts. Taking it back brings the one before it back, so that an instance of a
  *    plugin that the host drops late does not take away what another instance registered.
  * 2. Looking up a tool costs one look into a map: it happens at every tool call of the gateway.
+ * 3. An extractor whose last instance ended by a reload is waited for, and its tools' calls are refused until it is back or counts as
+ *    gone: as long as the hooks of its plugin are (`plugins/hooks/hook-registry.ts`, K2 and K3).
  */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { followInstance } from "../../hooks/follow-instance.ts";
+import { HOOK_LIMITS } from "../../hooks/hook-limits.ts";
+import { endInSlot, type Ending, type Slot } from "../../hooks/hook-registry.ts";
 import type { HooksLifecycle } from "../../hooks/hook-types.ts";
 import { shareInProcess } from "../host/share-in-process.ts";
 
@@ -54,10 +58,15 @@ const extractorSchema = z.object({
   extract: z.custom<ResourceExtractor["extract"]>((value) => typeof value === "function"),
 });
 
+/** An extractor as it can be found. */
+export interface FoundExtractor extends ResourceExtractor {
+  /** Since when its plugin is being loaded again; absent where it can be asked. */
+  readonly leftAtMs?: number;
+}
+
 interface Registry {
-  /** Registrations by id, the newest last. */
-  readonly byId: Map<string, readonly ResourceExtractor[]>;
-  byTool: ReadonlyMap<string, readonly ResourceExtractor[]>;
+  readonly byId: Map<string, Slot<ResourceExtractor>>;
+  byTool: ReadonlyMap<string, readonly FoundExtractor[]>;
 }
 
 const accessRegistry = shareInProcess<Registry>("resource-extractors", () => ({
@@ -88,26 +97,60 @@ export function registerResourceExtractor(
   const { byId } = accessRegistry();
   if (!byId.has(id) && byId.size >= EXTRACTORS_MAX)
     throw new RangeError(`there are ${EXTRACTORS_MAX} resource extractors already`);
-  store(id, [...(byId.get(id) ?? []), entry].slice(-REGISTRATIONS_MAX));
-  const takeBack = (): void =>
-    store(
-      id,
-      (byId.get(id) ?? []).filter((other) => other !== entry),
-    );
-  if (lifecycle) followInstance(lifecycle, `${id}.resource-extractor`, takeBack);
-  return takeBack;
+  const { entries = [] } = byId.get(id) ?? {};
+  store(id, { entries: [...entries, entry].slice(-REGISTRATIONS_MAX) });
+  const end = (ending: Ending): void => {
+    const slot = byId.get(id);
+    store(id, slot && endInSlot(slot, entry, ending));
+  };
+  const forget = lifecycle && followInstance(lifecycle, `${id}.resource-extractor`, end);
+  return () => {
+    end("withdrawn");
+    forget?.();
+  };
 }
 
 /** Returns the extractors that read the calls of a tool. */
-export function extractorsOf(tool: string): readonly ResourceExtractor[] {
-  return accessRegistry().byTool.get(tool) ?? [];
+export function extractorsOf(tool: string): readonly FoundExtractor[] {
+  const found = accessRegistry().byTool.get(tool) ?? [];
+  return found.filter((extractor) => compareAbsence(extractor, HOOK_LIMITS.gatesClosedMs) !== "longer");
 }
 
-function store(id: string, registrations: readonly ResourceExtractor[]): void {
+const POLL_MS = 25;
+
+/**
+ * Returns the extractor, or the one that takes its place once its plugin has been loaded again; still away where it is not back in
+ * time, `undefined` where nothing of that id reads the tool any more.
+ */
+export async function awaitExtractor(
+  extractor: FoundExtractor,
+  tool: string,
+): Promise<FoundExtractor | undefined> {
+  while (compareAbsence(extractor, HOOK_LIMITS.reloadMs) === "less") {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    const current = extractorsOf(tool).find(({ id }) => id === extractor.id);
+    if (current?.leftAtMs === undefined) return current;
+  }
+  return extractor;
+}
+
+/** Compares the absence of an extractor with a time. A clock that was put back counts as one that went on. */
+function compareAbsence({ leftAtMs }: FoundExtractor, ms: number): "less" | "longer" | undefined {
+  if (leftAtMs === undefined) return undefined;
+  return Math.abs(Date.now() - leftAtMs) < ms ? "less" : "longer";
+}
+
+function findNewest({ entries, left }: Slot<ResourceExtractor>): FoundExtractor[] {
+  const newest = entries.at(-1);
+  if (newest) return [newest];
+  return left ? [{ ...left.entry, leftAtMs: left.atMs }] : [];
+}
+
+function store(id: string, slot: Slot<ResourceExtractor> | undefined): void {
   const { byId } = accessRegistry();
-  if (registrations.length === 0) byId.delete(id);
-  else byId.set(id, registrations);
-  const current = [...byId.values()].flatMap((each) => each.at(-1) ?? []);
+  if (slot) byId.set(id, slot);
+  else byId.delete(id);
+  const current = [...byId.values()].flatMap(findNewest);
   const tools = new Set(current.flatMap((extractor) => extractor.tools));
   accessRegistry().byTool = new Map(
     [...tools].map((tool) => [tool, current.filter((extractor) => extractor.tools.includes(tool))]),

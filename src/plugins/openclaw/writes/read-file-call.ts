@@ -1,4 +1,5 @@
 /** Owns: what a call of one of the host's own file tools changes or looks at. */
+import { dirname } from "node:path";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { TextPlace, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { proposeEdits, readEdits, type Edit } from "./apply-edits.ts";
@@ -62,16 +63,41 @@ export function readPatchCall({ params, folder, derivedPaths = [] }: ToolCall): 
   const input = readTextParam(params, "input") ?? "";
   const hunks = input.length <= BOUNDS.mergeBytesMax ? readPatch(input) : undefined;
   const files = hunks && listPatchedFiles(hunks, folder);
-  if (files) return { targets: files.map((file) => targetOf(file, folder)), reads: [] };
+  if (files) return readPatchedFiles(files, folder);
   const hinted = derivedPaths.flatMap((path) => resolvePatchPath(path, folder) ?? []);
   return { ...UNREADABLE, targets: hinted.map((path) => ({ at: { path, folder }, replaces: true })) };
+}
+
+function readPatchedFiles(files: readonly PatchedFile[], folder: string): ToolReading {
+  // A call with too many of them is refused for that.
+  const placed = files.length > BOUNDS.resourcesPerCallMax ? files : withoutFilesBelowRemoved(files);
+  const targets = placed.map((file) => targetOf(file, folder));
+  return placed.length === files.length ? { targets, reads: [] } : { ...UNREADABLE, targets };
+}
+
+/** Leaves out files below what the patch removes before: a link that their paths lead through now is not there any more then. */
+function withoutFilesBelowRemoved(files: readonly PatchedFile[]): readonly PatchedFile[] {
+  const removed = new Set<string>();
+  return files.filter(({ path, steps }) => {
+    if (steps.some(isRemoval)) removed.add(path);
+    return !hasFolderAmong(removed, path);
+  });
+}
+
+function hasFolderAmong(folders: ReadonlySet<string>, path: string): boolean {
+  const folder = dirname(path);
+  return folder !== path && (folders.has(folder) || hasFolderAmong(folders, folder));
+}
+
+function isRemoval({ kind }: PatchedFile["steps"][number]): boolean {
+  return kind === "remove" || kind === "leave";
 }
 
 function targetOf(file: PatchedFile, folder: string): WriteTarget {
   const { path, steps } = file;
   const chunks = steps.reduce((count, step) => count + ("chunks" in step ? step.chunks.length : 0), 0);
   const foretold = chunks <= EDITS_MAX && steps.every((step) => step.kind !== "arrive");
-  const firstRemoval = steps.findIndex(({ kind }) => kind === "remove" || kind === "leave");
+  const firstRemoval = steps.findIndex(isRemoval);
   return {
     at: { path, folder },
     // Once a link is removed, the host creates a file in its place, and what it led to stays as it is.

@@ -28,6 +28,7 @@
  * It may be called before or after the coordination plugin is loaded, as often as your plugin is loaded, and costs nothing
  * while coordination is off. Given `api`, each registration ends with the instance of your plugin that made it. An extractor that
  * throws, answers with anything else or takes longer than a second makes the call be refused, with the extractor's id in the ledger.
+ * While your plugin is loaded again, calls of its tools wait up to 3 s for it, and are then refused for up to 5 minutes.
  */
 export { registerResourceExtractor } from "./extractor-registry.ts";
 export type { HooksLifecycle } from "../../hooks/hook-types.ts";

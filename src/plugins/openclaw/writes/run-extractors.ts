@@ -7,7 +7,12 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isFile, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Place } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { copyIsolated } from "../../hooks/isolated-copy.ts";
-import type { ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
+import {
+  awaitExtractor,
+  type ExtractorCall,
+  type FoundExtractor,
+  type ResourceExtractor,
+} from "./extractor-registry.ts";
 import { PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
 import { createResourceTarget } from "./resource-target.ts";
 import type { ToolCall, ToolReading } from "./tool-reading.ts";
@@ -39,14 +44,19 @@ const extractedSchema = z.strictObject({
 });
 
 export async function runExtractors(
-  extractors: readonly ResourceExtractor[],
+  extractors: readonly FoundExtractor[],
   call: ToolCall,
 ): Promise<readonly ToolReading[]> {
   if (extractors.length === 0) return [];
   const { tool, folder } = call;
   const params = copyFrozen(call.params);
   return await Promise.all(
-    extractors.map((extractor) => runExtractor(extractor, params && { tool, folder, params })),
+    extractors.map(async (extractor) => {
+      const current = await awaitExtractor(extractor, tool);
+      if (!current) return { targets: [], reads: [] };
+      if (current.leftAtMs !== undefined) return createFailedReading(current);
+      return runExtractor(current, params && { tool, folder, params });
+    }),
   );
 }
 

@@ -6,7 +6,7 @@ import type {
   Undetermined,
   WriteTarget,
 } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import type { ResourceExtractor } from "./extractor-registry.ts";
+import type { FoundExtractor } from "./extractor-registry.ts";
 
 /** A tool call as the host tells it before it happens. Everything in it but the folder is a model's word. */
 export interface ToolCall {
@@ -24,7 +24,7 @@ export interface ToolCall {
   readonly mainKey?: string | undefined;
   readonly config: ConflictsConfig;
   /** Who reads the calls of a tool, besides us. */
-  readonly extractors: (tool: string) => readonly ResourceExtractor[];
+  readonly extractors: (tool: string) => readonly FoundExtractor[];
 }
 
 export interface ToolReading {

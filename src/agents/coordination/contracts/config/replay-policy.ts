@@ -4,7 +4,12 @@ import { BOUNDS } from "../bounds.ts";
 import { parsePluginConfig, type Phase1Config } from "./config.ts";
 import { CoordinationError, isCoordinationError } from "../errors.ts";
 import type { GatesConfig } from "./gates-config.ts";
-import { failurePolicySchema, type ArbiterPolicy, type FailurePolicy } from "../plan.ts";
+import {
+  failurePolicySchema,
+  type ArbiterPolicy,
+  type ConflictStrategy,
+  type FailurePolicy,
+} from "../plan.ts";
 import { isRecord } from "../../std/is-record.ts";
 import type { TreeBudget } from "../usage.ts";
 import type { PolicySettings } from "./policy-pack.ts";
@@ -55,6 +60,8 @@ export interface ReplayPolicy {
   readonly requireDifferentApprover?: boolean;
   /** Bounds of coordinations that spawns open; empty: none. */
   readonly budget?: TreeBudget;
+  /** Settings of a configuration. They count only where the policy puts nothing in place of a rule that the log does not hold. */
+  readonly configured?: { readonly strategy: ConflictStrategy; readonly gates?: Partial<GatesConfig> };
 }
 
 /**
@@ -88,8 +95,15 @@ function readConfigured(config: Readonly<Record<string, unknown>>): ReplayPolicy
     ...(isApproverRuled && {
       requireDifferentApprover: phase1.escalations.requireDifferentApprover,
     }),
-    ...("budget" in config && { budget: treeBudgetOf(phase1.budget) ?? {} }),
+    ...("budget" in config && readBudget(phase1, config["budget"])),
   };
+}
+
+/** Only a budget in which nothing stands is none. One that limits nothing, as for an agent, says nothing. */
+function readBudget({ budget }: Phase1Config, raw: unknown): Pick<ReplayPolicy, "budget"> {
+  const limits = treeBudgetOf(budget);
+  if (!limits && keysOf(raw).length > 0) return {};
+  return { budget: limits ?? {} };
 }
 
 /**

@@ -132,8 +132,13 @@ export const WORKFLOW_PAYLOADS = {
   "run.resumed": z.object({}),
   /** People asked for a pause that begins when the running nodes have ended. */
   "coordination.pause_requested": z.object({ drainPolicy: drainPolicySchema, reason: text.optional() }),
-  /** Another process goes on with the run, because the one that ran it is gone. */
-  "run.resuming": z.object({ process: name, fromStatus: name }),
+  /** The run goes on: the process that ran it is gone, or could not record anything. */
+  "run.resuming": z.object({
+    process: name,
+    fromStatus: name,
+    /** How long no process could go on with the run. Absent where an earlier release recorded it, or a fork begins. */
+    awayMs: count.optional(),
+  }),
   "node.started": z.object({ nodeId: name, typeId: name, attempt: count }),
   "node.completed": z.object({ nodeId: name, outputs: record.optional(), durationMs: count.optional() }),
   "node.failed": z.object({ nodeId: name, error: errorObject, attempts: z.int().min(1).optional() }),

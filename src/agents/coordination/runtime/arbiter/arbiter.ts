@@ -317,11 +317,14 @@ function latestOf(times: readonly EpochMs[]): EpochMs {
 
 async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { assessed } = ruled;
-  const written = assessed.find(({ underWay, ruling }) => underWay && ruling?.kind !== "refused");
   if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(arbiter, ruled);
-  if (written?.underWay && !assessed.some(({ ruling }) => ruling?.kind === "review"))
-    return { kind: "refused", sentence: describeCallUnderWay(nameTarget(written), written.underWay) };
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  // While people think, a call that has begun ends; one for which something is reserved may begin.
+  const written =
+    assessed.find(({ underWay }) => underWay?.isReserved) ??
+    (reviews.length === 0 ? assessed.find(({ underWay }) => underWay) : undefined);
+  if (written?.underWay)
+    return { kind: "refused", sentence: describeCallUnderWay(nameTarget(written), written.underWay) };
   if (reviews.length === 0) return grantCall(arbiter, ruled);
   const isAskable = reviews.every(({ request: { contest } }) => contest?.reviewByMs !== undefined);
   return isAskable ? openReview(arbiter, ruled) : refuseCall(arbiter, ruled);

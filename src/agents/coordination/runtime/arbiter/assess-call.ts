@@ -1,10 +1,11 @@
 /** Owns: ruling on everything that one call would change, as it is now. Records nothing. */
 import { arbitrate, type Ruling } from "../../arbitration/arbitrate.ts";
 import { chooseStrategyForNames, type Policies } from "../../arbitration/strategy-for.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
 import type { AppliedStrategy } from "../../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { isFile } from "../../contracts/resource-names.ts";
+import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts";
 import { contestOf } from "../../dispatch/conflict-facts.ts";
 import { isApproved } from "../../dispatch/conflict-questions.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
@@ -39,12 +40,29 @@ export async function assessCall(
   for (const target of targets) {
     const look = isFile(target.resource) ? await dependencies.files.look(target.resource) : undefined;
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
-    if (look?.kind === "folder" && target.propose && !target.isRemoved) continue;
+    if (look?.kind === "folder" && target.propose && !(await canDelete(dependencies, target, targets)))
+      continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
     const about = { participant, target, look, policies, fresh, plugins, before: assessed };
     assessed.push(await assess(dependencies, about));
   }
   return assessed;
+}
+
+/**
+ * True where a call deletes a folder that its tool can delete: a link to one, or one in which nothing is but what the call takes away,
+ * too. A call that moves something away does not replace it, and can move files only.
+ */
+async function canDelete(
+  { files }: AssessDependencies,
+  { resource, isRemoved, replaces }: LocatedTarget,
+  targets: readonly LocatedTarget[],
+): Promise<boolean> {
+  if (!isRemoved || !replaces) return false;
+  const removedIn = targets.filter(
+    (other) => other.isRemoved && listResourceAndAbove(other.resource)[1] === resource,
+  );
+  return !(await files.hasMoreEntries(resource, removedIn.length));
 }
 
 /** The tool cannot be made to write the merged texts: then there is no merge. */
@@ -109,7 +127,9 @@ async function assess(dependencies: AssessDependencies, about: About): Promise<A
   const now = dependencies.clock.now();
   const ownChanges = dependencies.underWay.listOwn(participant.session, resource, now);
   const ownChange = ownChanges.at(-1);
-  const underWay = dependencies.underWay.ofOthers(participant.session, resource, now);
+  const underWay =
+    dependencies.underWay.findReservation(participant.session, resource, now) ??
+    dependencies.underWay.ofOthers(participant.session, resource, now);
   // A whole text knows nothing of what is being merged into the session's text before it.
   const lacksMerged = replaces && ownChanges.some(({ knownAs }) => knownAs !== undefined);
   const isUnderWay = !lacksMerged && (ownChange ?? underWay) !== undefined;
@@ -285,8 +305,18 @@ function keepBaseOfMerge(
   return { content: contentOf(dependencies, current) };
 }
 
+/** Returns the contents to keep as the base of later merges; beyond a number of bytes a call keeps nothing. */
+export function contentsOf(dependencies: ArbiterDependencies, assessed: readonly Assessed[]): ContentInput[] {
+  const contents = assessed.flatMap(({ content, proposed }) => [
+    ...(content ? [content] : []),
+    ...(proposed === undefined ? [] : [contentOf(dependencies, proposed)]),
+  ]);
+  const bytes = contents.reduce((sum, { ref }) => sum + ref.bytes, 0);
+  return bytes <= BOUNDS.mergeBytesPerCallMax ? contents : [];
+}
+
 /** Kept until the coordination ends. */
-export function contentOf({ refOf }: ArbiterDependencies, text: string): ContentInput {
+function contentOf({ refOf }: ArbiterDependencies, text: string): ContentInput {
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 

@@ -15,7 +15,7 @@ export interface LocatedTarget extends RuledNames {
   /** The places of further targets that are the same resource by another path. */
   readonly others?: readonly number[];
   readonly propose: WriteTarget["propose"];
-  /** The call removes it, also where it is an empty folder. */
+  /** The call deletes it, or moves it away. */
   readonly isRemoved?: boolean;
   readonly replaces: boolean;
 }
@@ -32,7 +32,7 @@ export interface Assessed {
   /** The text that its session proposed, where others' changes are merged into it. */
   readonly proposed?: string;
   readonly look: FileLook | undefined;
-  /** Somebody else's call that changes it and has not ended. */
+  /** Somebody else's call that changes it and has not ended, or for which it is reserved: the latter comes first. */
   readonly underWay?: CallUnderWay;
   /** A plugin's words about it, for the model that asked. */
   readonly pluginAnswer?: string;

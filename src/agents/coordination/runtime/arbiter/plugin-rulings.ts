@@ -14,6 +14,7 @@ import {
 import type { ResourceContest } from "../../contracts/commands.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
+import { isFile, kindOf } from "../../contracts/resource-names.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
 import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
 import { waitWithin } from "../../std/wait-for.ts";
@@ -44,7 +45,9 @@ export interface PluginRulings {
 
 type NamedTarget = Pick<PluginContest, "resource" | "names">;
 
-type Dependencies = Pick<ArbiterDependencies, "clock" | "logger" | "runs"> & { readonly hooks?: PluginHooks };
+type Dependencies = Pick<ArbiterDependencies, "clock" | "files" | "logger" | "runs"> & {
+  readonly hooks?: PluginHooks;
+};
 
 const NO_OPINION: PluginOpinion = {};
 
@@ -91,7 +94,7 @@ function isOf({ stepId }: Participant, claim: Contestant): boolean {
 }
 
 async function questionOf(
-  { runs }: Dependencies,
+  { runs, files }: Dependencies,
   participant: Participant,
   {
     target: { resource, names },
@@ -109,16 +112,34 @@ async function questionOf(
   const requester = claims.find((claim) => isOf(participant, claim));
   assertInvariant(requester !== undefined, "A1: the requester is one of the claims");
   const holders = claims.filter((claim) => claim !== requester);
+  const namesOfHolders = await Promise.all(
+    holders.map((holder) => listClaimedLinks({ runs, files }, participant, { resource, holder })),
+  );
   return {
     coordinationId: runId,
     resource,
-    names,
+    names: [...new Set([...names, ...namesOfHolders.flat()])],
     cause,
     strategy,
     tool,
     requester: await describeSide(requester),
     holders: await Promise.all(holders.map(describeSide)),
   };
+}
+
+/** Lists the paths under which a holder claims a file of several hard links. */
+async function listClaimedLinks(
+  { runs, files }: Pick<Dependencies, "runs" | "files">,
+  { runId }: Participant,
+  { resource, holder }: { readonly resource: string; readonly holder: Contestant },
+): Promise<string[]> {
+  if (kindOf(resource) !== "hardlink") return [];
+  const state = await runs.state(holder.coordinationId ?? runId);
+  if (state.kind === "unopened") return [];
+  const claimed = [...state.claims.values()].filter(({ stepId }) => stepId === holder.stepId);
+  const paths = claimed.map((claim) => claim.resource).filter(isFile);
+  const sharedNames = await Promise.all(paths.map((path) => files.sharedName(path)));
+  return paths.filter((_, index) => sharedNames[index] === resource);
 }
 
 async function agentOf(

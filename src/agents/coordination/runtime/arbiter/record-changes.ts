@@ -16,8 +16,9 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
   if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
+  const canShowAbsence = call.tool === "read" && !ending.isNotRun;
   for (const look of looks)
-    if (!ending.hasFailed || (!ending.isNotRun && (await isStillAbsent(arbiter, look))))
+    if (!ending.hasFailed || (canShowAbsence && (await isStillAbsent(arbiter, look))))
       seeLooked(arbiter, call, { look, ending });
   const commands: Command[] = [];
   for (const change of changes) commands.push(...(await endOf(arbiter, call, { change, ending })));
@@ -26,7 +27,7 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   await recordRest(arbiter);
 }
 
-/** True where the file that a call looked at was not there and still is not: then the call fails, and that shows as much. */
+/** True where the file that a call looked at was not there and still is not: then a `read` fails, and that shows as much. */
 async function isStillAbsent(
   arbiter: Arbitration,
   { resource, version, changedTo }: Looked,

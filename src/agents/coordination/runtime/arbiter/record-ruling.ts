@@ -1,5 +1,4 @@
 /** Owns: what is recorded of a ruling, and what the caller is answered. Nothing is answered that is not on disk (D1). */
-import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
 import { CoordinationError, assertInvariant, readErrorCode } from "../../contracts/errors.ts";
@@ -7,13 +6,12 @@ import { addMs } from "../../contracts/ids.ts";
 import { isFile } from "../../contracts/resource-names.ts";
 import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import type { ContentInput } from "../../ports/content-store.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import { stampHeldFiles } from "./command-changes.ts";
 import { findLastChange } from "./find-opposition.ts";
 import { recordChanges, UNKNOWN_VERSION } from "./record-changes.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
-import { contentOf } from "./assess-call.ts";
+import { contentsOf } from "./assess-call.ts";
 import type { Assessed } from "./assessed-target.ts";
 import {
   describeOpenQuestions,
@@ -210,8 +208,8 @@ interface ReviewedCall {
 }
 
 /**
- * Claims what is not asked about while people think, and keeps it from everybody, also from those who work for the requester. Nobody
- * loses a claim before the call happens.
+ * Claims what is not asked about while people think, and keeps it from everybody who calls in this gateway, also from those who work for
+ * the requester. Nobody loses a claim before the call happens.
  */
 export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { participant } = ruled;
@@ -318,9 +316,21 @@ function settleReview(
       const target = { one, conflictId: questions.get(one.request.resource) };
       tokens.push(await ruleAgainAfterRace(() => claimForApproved(arbiter, participant, target)));
     }
-    for (const one of all) assessed.push(await lookAgain(arbiter, one));
+    const state = await arbiter.runs.state(participant.runId);
+    for (const [index, one] of all.entries())
+      assessed.push(await lookAgain(arbiter, keepUsedClaim(state, one, tokens[index])));
     await beginCall(arbiter, { ...reviewed, assessed }, tokens);
   });
+}
+
+/** Marks the claim of a target as one that stays where the call fails: its session has changed something under it meanwhile. */
+function keepUsedClaim(state: Coordination, one: Assessed, token: number | undefined): Assessed {
+  if (token === undefined || !hasChangeUnder(state, one.request.resource, token)) return one;
+  return { ...one, request: { ...one.request, held: token } };
+}
+
+function hasChangeUnder(state: Coordination, resource: string, token: number): boolean {
+  return state.kind === "open" && state.changes.get(resource)?.token === token;
 }
 
 function endBesides({ underWay, clock }: Arbitration, reviewed: Ruled): void {
@@ -336,7 +346,7 @@ async function draftReleaseOfUnused(
   const state = await runs.state(runId);
   if (state.kind !== "open") return [];
   const unused = assessed.filter(isNewClaim).flatMap(({ request: { resource, token } }) => {
-    if (state.changes.get(resource)?.token === token) return [];
+    if (hasChangeUnder(state, resource, token)) return [];
     const users = underWay.listChangesUnder(token);
     // The last of them to fail releases it.
     for (const user of users) user.isNew = true;
@@ -374,16 +384,6 @@ async function submitRequests(
   const contents = isGranted ? contentsOf(arbiter, assessed) : [];
   const { runId, stepId } = participant;
   return arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
-}
-
-/** Returns the contents to keep as the base of later merges; beyond a number of bytes a call keeps nothing. */
-function contentsOf(arbiter: Arbitration, assessed: readonly Assessed[]): ContentInput[] {
-  const contents = assessed.flatMap(({ content, proposed }) => [
-    ...(content ? [content] : []),
-    ...(proposed === undefined ? [] : [contentOf(arbiter, proposed)]),
-  ]);
-  const bytes = contents.reduce((sum, { ref }) => sum + ref.bytes, 0);
-  return bytes <= BOUNDS.mergeBytesPerCallMax ? contents : [];
 }
 
 function conflictIdOf(

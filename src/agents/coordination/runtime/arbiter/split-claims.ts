@@ -2,7 +2,8 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { OWNER_STEP_ID, type CoordinationId, type StepId } from "../../contracts/ids.ts";
-import type { Coordination } from "../../ledger/state.ts";
+import type { Coordination, KnownCoordination } from "../../ledger/state.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Participant, Participants } from "./participants.ts";
 
@@ -36,7 +37,7 @@ export async function splitClaims(
 
 /**
  * Finds who has the requester work: the steps that it descends from and the owner in whatever it owns. The same holds for the step
- * whose child submitted its plan, and so on outwards.
+ * whose child submitted its plan, and so on outwards, as far as the logs around it can be read.
  */
 async function findSuperiors(
   { participants, runs }: SuperiorDependencies,
@@ -47,13 +48,17 @@ async function findSuperiors(
   let around: Coordination = state;
   let superior = state.steps.get(stepId)?.spec.parentStepId;
   for (let plans = 0; plans <= BOUNDS.planNestingMax && around.kind !== "unopened"; plans += 1) {
-    const { coordinationId, created } = around;
+    const { coordinationId, created }: KnownCoordination = around;
     for (const runId of [coordinationId, ...participants.ownedBy(created.ownerSession)]) owned.add(runId);
     for (; superior; superior = around.steps.get(superior)?.spec.parentStepId)
       steps.add(nameStep(coordinationId, superior));
     if (!created.parent) break;
     superior = created.parent.stepId;
-    around = await runs.state(created.parent.coordinationId);
+    const outer: Coordination | undefined = await runs
+      .state(created.parent.coordinationId)
+      .catch(ignoreDamage);
+    if (!outer) break;
+    around = outer;
   }
   return ({ runId, stepId: holder }) =>
     holder === OWNER_STEP_ID ? owned.has(runId) : steps.has(nameStep(runId, holder));

@@ -100,6 +100,8 @@ export interface WritesUnderWay {
    * one for which it is reserved.
    */
   ofOthers(session: SessionKey, resource: string, now: EpochMs): CallUnderWay | undefined;
+  /** Finds a call of another session for which the resource, what is above it or what is below it is reserved. */
+  findReservation(session: SessionKey, resource: string, now: EpochMs): CallUnderWay | undefined;
   /** Lists the changes of the resource by calls of the session itself that have begun, the newest last. */
   listOwn(session: SessionKey, resource: string, now: EpochMs): readonly ChangeUnderWay[];
   /**
@@ -160,6 +162,8 @@ export function createWritesUnderWay(): WritesUnderWay {
       waiting.call();
     },
     ofOthers: (session, resource, now) => findCallOfOthers(session, resource, listLiveCalls(now)),
+    findReservation: (session, resource, now) =>
+      listCallsOfOthers(session, resource, listLiveCalls(now)).find(({ isReserved }) => isReserved),
     listOwn: (session, resource, now) => listChanges(listBegunCallsOf(session, listLiveCalls(now)), resource),
     noteForLooks: (session, change, version) => {
       showChange(listCallsOf(session, [...calls.values()]), change, version);
@@ -176,13 +180,22 @@ export function createWritesUnderWay(): WritesUnderWay {
   };
 }
 
+/** Finds a call of another session that changes the resource; one that has begun before one that is reserved. */
 function findCallOfOthers(
   session: SessionKey,
   resource: string,
   calls: readonly CallUnderWay[],
 ): CallUnderWay | undefined {
-  const changing = calls.filter((call) => call.participant.session !== session && isChanging(call, resource));
+  const changing = listCallsOfOthers(session, resource, calls);
   return changing.find(({ isReserved }) => !isReserved) ?? changing[0];
+}
+
+function listCallsOfOthers(
+  session: SessionKey,
+  resource: string,
+  calls: readonly CallUnderWay[],
+): CallUnderWay[] {
+  return calls.filter((call) => call.participant.session !== session && isChanging(call, resource));
 }
 
 function listBegunCallsOf(session: SessionKey, calls: readonly CallUnderWay[]): CallUnderWay[] {

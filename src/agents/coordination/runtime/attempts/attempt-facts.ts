@@ -7,6 +7,7 @@ import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { askWithin, type Stoppable, type Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
 
 /** A host that has not answered by then has not answered. */
@@ -113,12 +114,12 @@ export function hasAsked(
   return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
 }
 
-/** True when the result of a plan is told to the agent of an attempt that lasts until then. */
+/** True when the result of a plan is told to the agent of an attempt that lasts until then; not where its log cannot be read. */
 export async function isToldToAttempt(
   { runs }: Pick<RuntimeDependencies, "runs">,
   { created: { parent, ownerSession } }: OpenCoordination,
 ): Promise<boolean> {
-  const around = parent && (await runs.state(parent.coordinationId));
+  const around = parent && (await runs.state(parent.coordinationId).catch(ignoreDamage));
   if (around?.kind !== "open") return false;
   const stepId = around.children.get(ownerSession);
   return stepId !== undefined && around.steps.get(stepId)?.phase.status === "running";

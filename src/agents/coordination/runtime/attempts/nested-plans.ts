@@ -6,7 +6,7 @@ import { addMs, DELIVERY_STEP_ID, type CoordinationId } from "../../contracts/id
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
 import { outputOf } from "../../ledger/readable-results.ts";
-import { isForNobody, isGivenUp } from "../../ledger/given-up.ts";
+import { isForNobody } from "../../ledger/given-up.ts";
 import {
   isEnded,
   type Coordination,
@@ -19,6 +19,7 @@ import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
 import type { Stoppable, Waiting } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import { ignoreDamage } from "../log/ignore-damage.ts";
 import type { OpenStep } from "../log/step-of-child.ts";
 import { findTellingRun, observeAttempt } from "./attempt-facts.ts";
 import { countAgentUse, createUsage, type SubmittingAttempt } from "./attempt-use.ts";
@@ -224,8 +225,8 @@ export type NoteUnread = (planId: CoordinationId, aroundId: CoordinationId, erro
 /**
  * Ends a plan that a spawned subagent submitted, once its spawn has ended in any way but completed, what it was spawned by was given
  * up, or the coordination around it was cancelled. Until then the plan is looked at again whenever something is recorded of that
- * coordination. A plan that the session submitted after the end of its spawn goes on. A log around it that cannot be read does not
- * hold the plan up.
+ * coordination. A plan that the session submitted after the end of its spawn goes on, unless the session was given up. A log around it
+ * that cannot be read does not hold the plan up.
  */
 export async function endPlanWithSpawn(
   dependencies: FollowDependencies,
@@ -255,20 +256,22 @@ function readSpawnOf(
   const step = parent && around.steps.get(parent.stepId);
   if (!step || step.spec.planned) return undefined;
   if (!isEnded(step.phase)) return "open";
+  // Such a session may submit no plan: this one was opened before it was given up, or at the same moment.
+  if (isForNobody(around, ownerSession)) return "over";
   if (createdAtMs > step.phase.endedAtMs) return undefined;
-  const isCompleted = step.phase.status === "completed";
-  if (!isCompleted || around.cancelledBy !== undefined || isForNobody(around, ownerSession)) return "over";
+  if (step.phase.status !== "completed" || around.cancelledBy !== undefined) return "over";
   return around.kind;
 }
 
-/** True when the owner of a plan is the agent of an attempt that was given up. */
+/** True when the owner of a plan is the agent of an attempt that was given up. A log around it that cannot be read says nothing. */
 export async function isOwnerGivenUp(
   { runs }: Pick<NestedDependencies, "runs">,
   { created: { parent, ownerSession } }: OpenCoordination,
 ): Promise<boolean> {
   if (!parent) return false;
-  const around = await runs.state(parent.coordinationId);
-  return around.kind === "open" ? isGivenUp(around, ownerSession) : isEndedPlan(around);
+  const around = await runs.state(parent.coordinationId).catch(ignoreDamage);
+  if (!around) return false;
+  return around.kind === "open" ? isForNobody(around, ownerSession) : isEndedPlan(around);
 }
 
 /** A spawn that completed may leave a plan behind; a step of a plan does not complete before its agent was told. */

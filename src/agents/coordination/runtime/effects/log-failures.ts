@@ -16,6 +16,8 @@ export interface FailureLog {
 interface Cause {
   readonly code: string;
   readonly runIds: Set<string>;
+  /** False where a plan goes on all the same: whether it has ended, or the log around it can be read again, is not known. */
+  readonly isFailure: boolean;
   /** True where it failed something since the last sweep began. */
   isRecent: boolean;
 }
@@ -23,16 +25,20 @@ interface Cause {
 /** Returns a log of the failures of one dispatcher. */
 export function createFailureLog(logger: Logger): FailureLog {
   const causes = new Map<string, Cause>();
-  const endCause = (name: string, { code, runIds: [...ids] }: Cause): void => {
+  const endCause = (name: string, { code, runIds: [...ids], isFailure }: Cause): void => {
     causes.delete(name);
+    if (!isFailure) return;
     const fields = ids.length === 1 ? { code, runId: ids[0] } : { code };
     logger.info(fields, `coordinations that no longer fail with ${code}: ${ids.length}`);
   };
   /** Returns true where the cause is a new one. */
-  const addCause = (name: string, code: string, runId: string): boolean => {
+  const addCause = (
+    name: string,
+    { code, runId, isFailure }: Pick<Cause, "code" | "isFailure"> & { readonly runId: string },
+  ): boolean => {
     const cause = causes.get(name);
     if (!cause) {
-      causes.set(name, { code, runIds: new Set([runId]), isRecent: true });
+      causes.set(name, { code, runIds: new Set([runId]), isFailure, isRecent: true });
       return true;
     }
     cause.runIds.add(runId);
@@ -42,12 +48,14 @@ export function createFailureLog(logger: Logger): FailureLog {
   return {
     note: (runId, error) => {
       const code = readErrorCode(error);
-      if (code === "LEDGER_CLOSED" || !addCause(nameCause(code, runId, error), code, runId)) return;
+      const name = nameCause(code, runId, error);
+      if (code === "LEDGER_CLOSED" || !addCause(name, { code, runId, isFailure: true })) return;
       logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
     },
     noteUnread: (runId, aroundId, error) => {
       const code = readErrorCode(error);
-      if (code === "LEDGER_CLOSED" || !addCause(`${code} around ${runId}`, code, runId)) return;
+      const name = `${code} around ${runId}`;
+      if (code === "LEDGER_CLOSED" || !addCause(name, { code, runId, isFailure: false })) return;
       logger.warn(
         { runId, aroundId, code },
         `cannot read the coordination around this plan; the plan goes on: ${describeError(error)}`,

@@ -22,32 +22,37 @@ export interface OwnerTurns {
 interface Turn {
   readonly runId: string;
   readonly beganAtMs: EpochMs;
+  /** The host may prompt the agent several times in one run, also after it heard that a try of the run had ended. */
+  readonly promptedAtMs: EpochMs;
+  readonly isOver: boolean;
 }
 
 interface Turns {
   /** A session has one turn at a time: the newest one ends those before, also where their end was not heard. */
-  active: Turn | undefined;
+  newest: Turn | undefined;
   endedAtMs: EpochMs;
 }
 
 export function createOwnerTurns(): OwnerTurns {
   const sessions = new Map<SessionKey, Turns>();
   const turnsOf = (session: SessionKey): Turns => {
-    const turns: Turns = sessions.get(session) ?? { active: undefined, endedAtMs: 0 as EpochMs };
+    const turns: Turns = sessions.get(session) ?? { newest: undefined, endedAtMs: 0 as EpochMs };
     rememberNewest(sessions, session, turns, SESSIONS_MAX);
     return turns;
   };
   const findActive = (session: SessionKey, now: EpochMs): Turn | undefined => {
-    const active = sessions.get(session)?.active;
-    return active && addMs(active.beganAtMs, TURN_MS_MAX) >= now ? active : undefined;
+    const newest = sessions.get(session)?.newest;
+    return newest && !newest.isOver && addMs(newest.promptedAtMs, TURN_MS_MAX) >= now ? newest : undefined;
   };
   return {
     began: (session, runId, now) => {
-      turnsOf(session).active = { runId, beganAtMs: now };
+      const turns = turnsOf(session);
+      const beganAtMs = turns.newest?.runId === runId ? turns.newest.beganAtMs : now;
+      turns.newest = { runId, beganAtMs, promptedAtMs: now, isOver: false };
     },
     ended: (session, runId, now) => {
       const turns = turnsOf(session);
-      if (turns.active?.runId === runId) turns.active = undefined;
+      if (turns.newest?.runId === runId) turns.newest = { ...turns.newest, isOver: true };
       turns.endedAtMs = now;
     },
     quietSince: (session, now) =>

@@ -15,7 +15,7 @@ export interface PluginHooks {
 export interface PluginContest {
   readonly coordinationId: CoordinationId;
   readonly resource: string;
-  /** The names that the call changes it by: of a file with hard links the paths. */
+  /** The names that the call changes it by; of a file with hard links the paths, and those under which its holders claim it. */
   readonly names: readonly string[];
   /** The cause of the contest; a write that has happened already is for people. */
   readonly cause: Exclude<ResourceContest["cause"], "overwritten">;

@@ -123,11 +123,11 @@ function tellLog(
 async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow): Promise<QuestionAnswered> {
   const text = await contentOf(dependencies, pending);
   if (text.kind === "refused") return text;
-  const { coordinationId, created } = pending.state;
+  const { coordinationId } = pending.state;
   const { escalationId } = pending.question;
   const { answer: kind, by, through, questionId } = pending.request;
   const answerText = text.content ? { text: text.content.ref } : {};
-  const planOwners = created.parent && (await listPlanOwners(dependencies.runs, pending.state));
+  const planOwners = await listPlanOwners(dependencies.runs, pending);
   const command: Command = {
     type: "answerEscalation",
     escalationId,
@@ -142,10 +142,12 @@ async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow)
     [command],
     text.content ? [text.content] : [],
   );
-  if (submitted.kind === "refused")
-    return { kind: "refused", code: submitted.code, reason: submitted.reason };
-  const closed = findQuestion(submitted.state, escalationId)?.closed;
-  return { kind: "accepted", questionId, resolution: closed?.resolution ?? "answered", ...nameOption(text) };
+  const { resolution } = findQuestion(submitted.state, escalationId)?.closed ?? {};
+  if (submitted.kind === "refused") {
+    const { code, reason } = submitted;
+    return { kind: "refused", code, reason, ...(resolution && { resolution }) };
+  }
+  return { kind: "accepted", questionId, resolution: resolution ?? "answered", ...nameOption(text) };
 }
 
 function nameOption({ option }: { readonly option?: string }): { readonly option?: string } {
@@ -166,8 +168,9 @@ function refuseClosedQuestion(
   state: Coordination & { kind: "ended" },
   { closed }: Escalation,
 ): QuestionAnswered {
-  const reason = `the question is closed already: ${closed?.resolution ?? "cancelled"}; its coordination has ended as ${state.status}, so that this answer changes nothing`;
-  return { kind: "refused", code: "QUESTION_CLOSED", reason };
+  const { resolution = "cancelled" } = closed ?? {};
+  const reason = `the question is closed already: ${resolution}; its coordination has ended as ${state.status}, so that this answer changes nothing`;
+  return { kind: "refused", code: "QUESTION_CLOSED", reason, resolution };
 }
 
 type AnswerText =

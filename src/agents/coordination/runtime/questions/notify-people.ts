@@ -10,7 +10,7 @@ import type { CoordinationId } from "../../contracts/ids.ts";
 import type { ContentSource } from "../../ports/content-store.ts";
 import { listAnswers } from "../../escalation/rule-on-answer.ts";
 import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
-import { listUnsentNotices } from "../../escalation/notices.ts";
+import { countEarlierNotices, listUnsentNotices } from "../../escalation/notices.ts";
 import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
@@ -51,7 +51,7 @@ export async function notifyPeople(
     noticeId,
     question,
     chatSession: chat.ownerSession,
-    notice,
+    notice: countEarlierNotices(due.escalation.notices ?? [], notice),
     signal: dependencies.stopping,
     isOpen: async () => (await findResolution(dependencies, coordinationId, escalationId)) === undefined,
   };

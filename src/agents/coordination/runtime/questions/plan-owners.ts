@@ -1,15 +1,26 @@
 /** Owns: whose plans a question belongs to, and for whom in the end its agents work. */
 import type { OwnerPlace } from "../../contracts/coordination-summary.ts";
+import type { Answerer } from "../../contracts/escalation.ts";
 import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
-import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
+import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { RunLog } from "../log/run-log.ts";
 
-/** Lists the sessions whose plans they are: that of the coordination, and those around it. */
+interface Answering {
+  readonly state: OpenCoordination;
+  readonly question: Escalation;
+  readonly request: { readonly by: Answerer };
+}
+
+/**
+ * Lists the sessions whose plans they are: that of the coordination, and those around it. `undefined` where they may answer, or the
+ * answer comes from no session: then a log around it that cannot be read holds up nothing.
+ */
 export async function listPlanOwners(
   runs: Pick<RunLog, "state">,
-  innermost: OpenCoordination,
-): Promise<SessionKey[]> {
+  { state: innermost, question: { requireDifferentApprover }, request: { by } }: Answering,
+): Promise<SessionKey[] | undefined> {
+  if (!innermost.created.parent || !requireDifferentApprover || by.session === undefined) return undefined;
   const owners: SessionKey[] = [];
   let state: Coordination = innermost;
   while (state.kind !== "unopened" && state.created.plan) {

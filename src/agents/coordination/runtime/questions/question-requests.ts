@@ -43,6 +43,8 @@ export type QuestionAnswered =
       readonly code: RefusalCode | "NOT_FOUND" | "TEXT_TOO_LONG";
       /** One sentence for whoever answered. */
       readonly reason: string;
+      /** How the question was closed; absent for one that is not, or is not known. */
+      readonly resolution?: FactPayloads["escalation.closed"]["resolution"];
     };
 
 /** The answer of a session's model to its child. */

@@ -175,11 +175,18 @@ function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph:
   return type === "variable.changed" && isSensitive ? { name, next: MASK } : payload;
 }
 
-/** A node may have passed on what a sensitive variable holds. */
-function listHiddenValues(run: WorkflowRun, graph: NodeGraph): readonly string[] {
-  const values = variablesOf(run, graph);
-  return graph.variables
-    .flatMap(({ name, sensitive }) => (sensitive ? collectTexts(values[name]) : []))
+/** Lists the texts that sensitive variables hold, or held before they changed: a node may have passed them on. */
+function listHiddenValues(run: WorkflowRun, { variables }: NodeGraph): readonly string[] {
+  const texts = variables
+    .filter(({ sensitive }) => sensitive)
+    .flatMap(({ name, defaultValue }) => [
+      defaultValue,
+      run.started.inputs[name],
+      ...(run.replacedValues?.get(name) ?? []),
+      run.variables.get(name),
+    ])
+    .flatMap(collectTexts);
+  return [...new Set(texts)]
     .filter(({ length }) => length >= HIDDEN_CHARS_MIN)
     .toSorted((one, other) => other.length - one.length);
 }

@@ -7,7 +7,7 @@ import {
   type NodeEffect,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { identityOf } from "../state/workflow-state.ts";
+import { identityOf, type WorkflowRun } from "../state/workflow-state.ts";
 import { inputsOf, variableOf, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { draftChanged, type DraftOfChange } from "./ends.ts";
@@ -23,11 +23,20 @@ export function mappingOf(value: unknown): Mapping {
   return Object.fromEntries(entries);
 }
 
+/**
+ * Returns the run with the variables as they were when the node was started, or began to hand over to its newest worker.
+ * A child that is begun again after a crash, or asked about later, is then the same one at the same host.
+ */
+function readRunAtStart({ run, nodeRun }: NodeView): WorkflowRun {
+  return { ...run, variables: nodeRun.variablesAtStart };
+}
+
 /** Maps `{child: parent}`. Variables that the parent has not set are absent, never null. */
-export function mapInputs({ run, graph }: NodeView, mapping: Mapping): Values {
+export function mapInputs(view: NodeView, mapping: Mapping): Values {
+  const run = readRunAtStart(view);
   const inputs: Record<string, unknown> = {};
   for (const [child, parent] of Object.entries(mapping)) {
-    const value = variableOf(run, graph, parent);
+    const value = variableOf(run, view.graph, parent);
     if (value !== undefined) inputs[child] = value;
   }
   return inputs;
@@ -82,9 +91,10 @@ const PEER_URL_CHARS_MAX = 2_000;
  * Returns the other host that the child runs on. A port, the configuration or the run's caller may name it; nothing
  * that came back may. One that is too long is returned as empty, which is the address of no host.
  */
-export function peerOf({ run, graph, node }: NodeView): string | undefined {
-  const stated =
-    inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
+export function peerOf(view: NodeView): string | undefined {
+  const { run, graph, node } = view;
+  const { peerUrl: brought } = inputsOf(readRunAtStart(view), graph, node);
+  const stated = brought ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
   if (typeof stated !== "string" || stated === "") return undefined;
   return stated.length > PEER_URL_CHARS_MAX ? "" : stated;
 }

@@ -27,7 +27,7 @@ export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRu
   // Other agents rule on other things.
   if (event.type === "agent.verified" && !before?.handoff) return run;
   assertInvariant(before !== undefined, `node ${nodeId} has not been started`);
-  const after = moveHandoff(before, event);
+  const after = moveHandoff(before, event, run.variables);
   const isSentBack = event.type === "core.workflowChain.event" && isRevision(before.handoff, event);
   const { orchestrator } = run;
   return updateReview(
@@ -41,7 +41,7 @@ export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRu
   );
 }
 
-function moveHandoff(node: NodeRun, event: HandoffEvent): NodeRun {
+function moveHandoff(node: NodeRun, event: HandoffEvent, variables: WorkflowRun["variables"]): NodeRun {
   switch (event.type) {
     case "node.dispatched":
       return {
@@ -66,6 +66,7 @@ function moveHandoff(node: NodeRun, event: HandoffEvent): NodeRun {
       return {
         ...node,
         handoff: applyChainEvent(node.handoff, event),
+        ...(event.payload.phase === "dispatch.began" && { variablesAtStart: variables }),
         ...(isCompleted && { completedChildren: node.completedChildren + 1 }),
       };
     }

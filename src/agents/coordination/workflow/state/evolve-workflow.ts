@@ -81,8 +81,12 @@ function shiftAfterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
       ...(interrupt && { interrupt: { ...interrupt, atMs: addMs(interrupt.atMs, gapMs) } }),
     };
   });
-  // A wait under way counts when it ends.
-  return { ...run, nodes, waitedMs: run.waitedMs + (run.waitingSinceMs === undefined ? gapMs : 0) };
+  return addUncountedTime({ ...run, nodes }, gapMs);
+}
+
+/** Adds time in which nobody drove the run. Where it waits, that time is counted when the wait ends. */
+function addUncountedTime(run: WorkflowRun, ms: number): WorkflowRun {
+  return run.waitingSinceMs === undefined ? { ...run, waitedMs: run.waitedMs + ms } : run;
 }
 
 /** Events that carry values; the others are small. */
@@ -114,7 +118,7 @@ function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): Wor
     case "coordination.pause_requested":
       return evolvePhase(run, event, atMs);
     case "variable.changed":
-      return { ...run, variables: run.variables.set(event.payload.name, event.payload.next) };
+      return changeVariable(run, event.payload);
     case "runOrchestrator.decided":
     case "core.workflowChain.confidence-escalated":
       return evolveOrchestrator(run, event);
@@ -123,9 +127,23 @@ function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): Wor
       const actor = { agentId, ...(confidence !== undefined && { confidence }) };
       return { ...run, actor };
     }
+    case "run.resuming":
+      return addUncountedTime(run, event.payload.awayMs ?? 0);
     default:
       return evolveNode(run, event, atMs);
   }
+}
+
+/** Keeps the value that is replaced, because texts which it came into may still hold it. */
+function changeVariable(
+  run: WorkflowRun,
+  { name, next }: (WorkflowEvent & { type: "variable.changed" })["payload"],
+): WorkflowRun {
+  const variables = run.variables.set(name, next);
+  if (!run.variables.has(name)) return { ...run, variables };
+  const { replacedValues = ImmutableMap<string, readonly unknown[]>() } = run;
+  const values = [...replacedValues.get(name, []), run.variables.get(name)];
+  return { ...run, variables, replacedValues: replacedValues.set(name, values) };
 }
 
 type PhaseEvent = Extract<

@@ -23,6 +23,8 @@ export interface WorkflowRun {
   readonly nodes: ImmutableMap<string, NodeRun>;
   /** Values that changed since the run started. */
   readonly variables: ImmutableMap<string, unknown>;
+  /** Values of changes that later changes replaced, by variable, the oldest first. */
+  readonly replacedValues?: ImmutableMap<string, readonly unknown[]>;
   /** The size of the values in its log, in UTF-16 code units of JSON. */
   readonly chars: number;
   /** Times that a node was started, over all nodes. */
@@ -72,6 +74,8 @@ export interface NodeRun {
   /** When it was started for the newest reason, whatever retries followed. */
   readonly enteredSequence: number;
   readonly enteredAtMs: EpochMs;
+  /** The variables when it was started or, later, began to hand over to its newest worker: a child stays where they sent it. */
+  readonly variablesAtStart: ImmutableMap<string, unknown>;
   /** When and where it ended; `undefined` while it is at work. */
   readonly endedSequence?: number;
   readonly outputs?: Readonly<Record<string, unknown>>;

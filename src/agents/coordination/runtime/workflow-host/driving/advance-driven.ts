@@ -1,7 +1,7 @@
 /**
  * Owns: one turn of a run that this process drives: plan on the newest state, append, act, and wake it again.
  */
-import { CoordinationError, readErrorCode } from "../../../contracts/errors.ts";
+import { CoordinationError, isLogDamage, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import { isOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
@@ -10,6 +10,7 @@ import {
   appendPlanned,
   isConflict,
   planOn,
+  planResumption,
   settleAll,
   type Planned,
   type PlanDependencies,
@@ -18,6 +19,7 @@ import {
   dropRun,
   entryOf,
   HOST_STOPS,
+  LOG_IS_DAMAGED,
   pendingOf,
   release,
   runInTurn,
@@ -87,6 +89,11 @@ export async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going
   await driving.ownRuns.confirm();
   if (!isOwn(driving, entry)) throw createLostError(entry.loadedRun.run.runId);
   await takeAll(driving, entry);
+  const { awaySinceMs } = entry.pending;
+  if (awaySinceMs !== undefined)
+    await appendWithRetries(driving, entry, {
+      plan: (loadedRun) => planResumption(driving, loadedRun, awaySinceMs),
+    });
   await appendWithRetries(driving, entry, pass);
 }
 
@@ -156,6 +163,7 @@ function noteAppended(driving: Driving, entry: DrivenRun, events: readonly Workf
   } else if (events[0]?.sequence === 0)
     ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isOnThisHost(run.started.parent) });
   entry.pending.plannedLength = run.nextSequence;
+  delete entry.pending.awaySinceMs;
   if (isNews) for (const listener of listeners) listener(entry.loadedRun, events);
 }
 
@@ -298,7 +306,7 @@ function followAct(
     (error: unknown) => {
       forgetAct();
       const entry = driving.driven.get(runId);
-      if (!signal.aborted) retryLater(driving, runId, { error, token });
+      if (!signal.aborted) retryLater(driving, runId, { error, token, isOfEffect: true });
       else if (entry) release(driving, entry);
     },
   );
@@ -339,10 +347,16 @@ interface FailedTurn {
   readonly error: unknown;
   /** By which the run was driven when the turn was asked for. */
   readonly token: number | undefined;
+  /** True where an effect failed, which may have read the log of another run, while the run itself was driven. */
+  readonly isOfEffect?: boolean;
 }
 
 /** The state may be older than the log: what failed may have been written. */
-export function retryLater(driving: Driving, runId: CoordinationId, { error, token }: FailedTurn): void {
+export function retryLater(
+  driving: Driving,
+  runId: CoordinationId,
+  { error, token, isOfEffect = false }: FailedTurn,
+): void {
   if (driving.isStopping) return;
   const code = readErrorCode(error);
   if (code === "NOT_OWNER") {
@@ -350,8 +364,15 @@ export function retryLater(driving: Driving, runId: CoordinationId, { error, tok
     if (driving.ownRuns.tokenOf(runId) === token) giveUpRun(driving, runId);
     return;
   }
+  if (isLogDamage(error)) {
+    driving.logger.error({ runId, code }, LOG_IS_DAMAGED);
+    if (!isOfEffect) driving.usage.forget(runId);
+    return;
+  }
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
-  driving.pending.get(runId)?.cancelWake?.();
+  const pending = pendingOf(driving, runId);
+  pending.cancelWake?.();
+  if (!isOfEffect) pending.awaySinceMs ??= driving.clock.now();
   wakeAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
 }
 

@@ -10,7 +10,7 @@ import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import { isOnThisHost, type WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
-import { isConflict, planOn, draftResumption, withFirst, type Planned } from "./plan-runs.ts";
+import { isConflict, planOn, withFirst, type Planned } from "./plan-runs.ts";
 import { dropRun, entryOf, forgetEntry, HOST_STOPS, runInTurn, type DrivenRun } from "./driven-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import {
@@ -207,6 +207,9 @@ async function askOwn<R>(
   });
 }
 
+/** When the process before went is not known, only when it recorded something last. */
+const SINCE_LAST_EVENT = 0 as EpochMs;
+
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
@@ -220,8 +223,8 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
   while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const entry = entryOf(driving, found);
   const token = driving.ownRuns.tokenOf(runId);
-  const plan = (loadedRun: LoadedRun): Planned =>
-    planOn(driving, loadedRun, draftResumption(driving, loadedRun));
+  entry.pending.awaySinceMs = SINCE_LAST_EVENT;
+  const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
   try {
     await runInTurn(driving, entry, () => advanceRun(driving, entry, { plan }));
   } catch (error) {

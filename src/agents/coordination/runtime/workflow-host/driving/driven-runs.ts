@@ -4,7 +4,7 @@
  * I1 A run that waits for a time, for people or for a child costs its id, its time to wake and what it waits for. Its values
  * are in memory only while something is done with it, or as long as the run book has room for them.
  */
-import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { CoordinationId, EpochMs } from "../../../contracts/ids.ts";
 import type { OwnRuns } from "../../ownership/own-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
@@ -24,6 +24,8 @@ export interface PendingRun {
   /** Holds what is under way, by its id. */
   readonly acts: Map<string, Act>;
   cancelWake?: () => void;
+  /** Since when at the earliest nobody drives the run. Absent while this process does. */
+  awaySinceMs?: EpochMs;
 }
 
 export interface DrivenRun {
@@ -79,16 +81,20 @@ export function runInTurn<T>(runs: DrivenRuns, entry: DrivenRun, work: () => Pro
 /** Forgets the values of a run that waits (I1), and all of a run that waits for nothing. */
 export function release({ driven, pending: pendingRuns }: DrivenRuns, entry: DrivenRun): void {
   const { runId } = entry.loadedRun.run;
-  const { acts, cancelWake } = entry.pending;
+  const { acts, cancelWake, awaySinceMs } = entry.pending;
   const isIdle = entry.turns === 0 && [...acts.values()].every(({ isWaiting }) => isWaiting);
   if (!isIdle || driven.get(runId) !== entry) return;
   driven.delete(runId);
-  if (acts.size === 0 && !cancelWake) pendingRuns.delete(runId);
+  if (acts.size === 0 && !cancelWake && awaySinceMs === undefined) pendingRuns.delete(runId);
 }
 
 /** Why effects are given up that another process goes on with: what they began elsewhere is not to be ended. */
 export const HOST_STOPS = "the host stops";
 export const RUN_LOST = "another process drives the run now";
+
+/** Why a run is not looked at again before the next start. */
+export const LOG_IS_DAMAGED =
+  "a log that a workflow run needs is damaged, so the run does not go on: run `openclaw coordination verify`";
 
 /** True for an effect whose run goes on elsewhere. */
 export function isLeftToOthers({ reason }: AbortSignal): boolean {

@@ -62,17 +62,39 @@ export function settleAll(
   return planned;
 }
 
-/** Told only where the run does something: one that waits for people goes on waiting. */
-export function draftResumption(
+/** Plans how a run goes on, with how long nobody drove it: `awaySinceMs` is since when at the earliest. Its time limit leaves that out. */
+export function planResumption(
   dependencies: PlanDependencies,
   loadedRun: LoadedRun,
+  awaySinceMs: EpochMs,
+): Planned {
+  return planOn(dependencies, loadedRun, draftResumption(dependencies, loadedRun, awaySinceMs));
+}
+
+/** Drafts that a run goes on; nothing where it does nothing, as one that waits for people. */
+function draftResumption(
+  dependencies: PlanDependencies,
+  loadedRun: LoadedRun,
+  awaySinceMs: EpochMs,
 ): readonly WorkflowDraft[] {
+  const { run } = loadedRun;
   // A fork that goes live tells of it by itself.
-  if (isAtFork(loadedRun.run)) return [];
+  if (isAtFork(run)) return [];
   const planned = planOn(dependencies, loadedRun);
-  const works = planned.events.length > 0 || planned.effects.length > 0;
-  const fromStatus = statusOf(loadedRun.run);
-  return works ? [{ type: "run.resuming", payload: { process: dependencies.owner.id, fromStatus } }] : [];
+  if (planned.events.length === 0 && planned.effects.length === 0) return [];
+  const payload = {
+    process: dependencies.owner.id,
+    fromStatus: statusOf(run),
+    awayMs: Math.max(0, dependencies.clock.now() - Math.max(awaySinceMs, findDueMs(dependencies, loadedRun))),
+  };
+  return [{ type: "run.resuming", payload }];
+}
+
+/** Returns when the run had something to do: behind its last event, or at the end of its delay. */
+function findDueMs({ settings }: PlanDependencies, { run, graph }: LoadedRun): EpochMs {
+  const { changedAtMs } = run;
+  const { events, effects, wakeAtMs } = advanceRun(run, { graph, settings, now: changedAtMs });
+  return events.length === 0 && effects.length === 0 ? (wakeAtMs ?? changedAtMs) : changedAtMs;
 }
 
 /** @throws CoordinationError `NOT_OWNER` and what `append` throws */

@@ -2,11 +2,13 @@
  * Owns: going on with the runs of processes that are gone, always, because a process may die at any time; and what is done
  * beside it from time to time: forgetting old requests, deleting memory that expired.
  */
+import { isLogDamage, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import { isOnThisHost } from "../../../contracts/workflows/workflow-events.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
+import { LOG_IS_DAMAGED } from "./driven-runs.ts";
 import type { RunDriver } from "./drive-runs.ts";
 import type { OwnRuns } from "../../ownership/own-runs.ts";
 import { createArrivalWatch } from "../../ownership/watch-arrivals.ts";
@@ -69,10 +71,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     cancel = clock.wakeAt(addMs(clock.now(), SWEEP_MS), () => {
       sweepOnce(recovering)
         .catch((error: unknown) => {
-          logger.warn(
-            { error: error instanceof Error ? error.name : "unknown" },
-            "runs left behind could not be looked at",
-          );
+          logger.warn({ code: readErrorCode(error) }, "runs left behind could not be looked at");
         })
         .finally(scheduleNextSweep);
     });
@@ -134,8 +133,13 @@ async function adoptOne(recovering: Recovering, run: OwnedRun): Promise<void> {
     if (wakesAtMs === undefined || wakesAtMs <= clock.now()) await runs.adopt(runId);
     else await runs.sleep(runId, wakesAtMs);
   } catch (error) {
-    const fields = { runId, error: error instanceof Error ? error.name : "unknown" };
-    logger.error(fields, "a run left behind could not be looked at");
+    const code = readErrorCode(error);
+    if (isLogDamage(error)) {
+      logger.error({ runId, code }, LOG_IS_DAMAGED);
+      usage.forget(runId);
+      return;
+    }
+    logger.error({ runId, code }, "a run left behind could not be looked at");
     recovering.failed = [...recovering.failed, run];
   }
 }
@@ -147,7 +151,6 @@ async function endOrphans({ store, ownRuns, orphaned, logger }: Recovering): Pro
       const entry = await store.entry(runId);
       if (entry) await orphaned(entry);
     } catch (error) {
-      const fields = { runId, error: error instanceof Error ? error.name : "unknown" };
-      logger.warn(fields, "a child run could not be looked at");
+      logger.warn({ runId, code: readErrorCode(error) }, "a child run could not be looked at");
     }
 }

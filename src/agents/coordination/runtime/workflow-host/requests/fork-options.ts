@@ -55,14 +55,20 @@ export async function refuseBrokenOptions(
     asWritten &&
     (await findOptionRefusal(forking, workflow, { configurable: omitNulls(configurable), inputs }));
   if (refusal) return refusal;
-  const problem = findPayloadProblem("run.started", {
-    ...({ definition, inputs, configurable } as object),
+  return refuseUnreadableStart({
+    ...({ definition, inputs } as object),
     workflowId: "w",
     transport: "rest",
     memoryScope: "s",
     owner: { tenant: "t", principal: "p" },
     ...overlay,
+    configurable,
   });
+}
+
+/** Refuses a fork whose first event would be too large to be read again, or of another form. */
+export function refuseUnreadableStart(payload: object): HostRefusal | undefined {
+  const problem = findPayloadProblem("run.started", payload);
   return problem === undefined
     ? undefined
     : refuse("validation_error", `the request cannot be recorded: ${problem}`);

@@ -19,7 +19,7 @@ import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { refuse } from "../driving/create-run.ts";
-import { completeRequest, refuseBrokenOptions } from "./fork-options.ts";
+import { completeRequest, refuseBrokenOptions, refuseUnreadableStart } from "./fork-options.ts";
 import type { Hosting } from "./hosting.ts";
 import type { CountedRun } from "../records/tenant-usage.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
@@ -259,13 +259,9 @@ async function readBeginning(
     (await refuseBrokenOptions(forking, overlaid, first.payload));
   if (refusal) return refusal;
   const origin = await originOf(forking, overlaid);
-  return {
-    origin,
-    first:
-      origin.until === 0
-        ? createFirstEventAnew(forking, overlaid, first)
-        : { ...first, runId: forkAsked.runId },
-  };
+  if (origin.until > 0) return { origin, first: { ...first, runId: forkAsked.runId } };
+  const firstAnew = createFirstEventAnew(forking, overlaid, first);
+  return refuseUnreadableStart(firstAnew.payload) ?? { origin, first: firstAnew };
 }
 
 /** A branch calls tools with the scopes of its source. A replay calls none. */
